@@ -58,6 +58,7 @@ runs! {
         lock_end(ctx) => lock::end(ctx);
         thread_end(_) => timed::thread_ends();
         fork(ctx) => filter::forked(ctx.arg(0), ctx.arg(1));
+        exec(ctx) => filter::executed(ctx.arg(0));
         name_symbol(ctx) => symbol::name(ctx.arg(0));
         own_level(_) => task::note_own_level();
         code_key(ctx) => mappings::note_code(ctx.arg(0));

@@ -11,6 +11,7 @@ mod perf_event;
 mod title;
 
 use std::ffi::OsString;
+use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,7 +20,7 @@ use crate::clock::Moment;
 use crate::debuginfod::Servers;
 use crate::output::{Format, Palette, Style};
 use crate::probe::{Probe, Waits};
-use crate::profile::select::Selection;
+use crate::profile::select::{Pattern, Selection};
 use crate::profile::{LabelFrames, Unit};
 use crate::symbolize::Naming;
 pub use diffing::{DiffOutput, Diffing};
@@ -33,9 +34,13 @@ pub use title::TitleFacts;
 pub struct Plan {
     /// Processes or threads whose stacks are sampled.
     pub target: Target,
+    /// Whether children of the target's processes are sampled with them.
+    pub children: Children,
     /// A command to run, program first; never empty. It is the target when that is
     /// [`Target::Launched`]; beside any other target it is the clock: recording ends when it does.
     pub launch: Option<Vec<OsString>>,
+    /// The user that the command runs as; none for our own.
+    pub run_as: Option<CommandUser>,
     /// The CPUs to sample on, sorted and distinct; none means every CPU.
     pub cpus: Option<Vec<u32>>,
     /// Events, all of the same target in the same time; never empty. Waits beside others come last.
@@ -209,16 +214,71 @@ impl Default for MemoryLimits {
 }
 
 /// Processes or threads whose stacks are sampled.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Target {
     /// Every process on the machine.
     All,
     /// Processes by PID, as seen in our PID namespace: distinct, in the order given, never empty.
     Processes(Vec<u32>),
+    /// Processes that match when the recording begins.
+    Matching(Matching),
     /// Threads by TID: distinct, in the order given, never empty.
     Threads(Vec<u32>),
     /// The command in [`Plan::launch`] with all its descendants.
     Launched,
+}
+
+/// Processes by name or by the file they run: any that one of these is true of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Matching {
+    /// Patterns for the whole name, or the whole name of the file.
+    pub names: Vec<Pattern>,
+    /// Files.
+    pub programs: Vec<PathBuf>,
+}
+
+impl fmt::Display for Matching {
+    /// As the end of a sentence about processes.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self
+            .names
+            .iter()
+            .map(|name| format!("is named {}", name.name()));
+        let programs = (self.programs.iter()).map(|program| format!("runs {}", program.display()));
+        let all: Vec<String> = names.chain(programs).collect();
+        out.write_str(&all.join(" or "))
+    }
+}
+
+/// The user that a command runs as.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommandUser {
+    /// The user who called sudo.
+    Caller,
+    /// By name.
+    Named(String),
+}
+
+impl CommandUser {
+    /// The name, if one was said.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Caller => None,
+            Self::Named(name) => Some(name),
+        }
+    }
+}
+
+/// Children of the processes that are sampled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Children {
+    /// They are processes of their own.
+    #[default]
+    None,
+    /// Those that begin while the recording goes on are sampled, too.
+    ToCome,
+    /// And those that run when it begins.
+    All,
 }
 
 /// Stacks and labels to keep of each firing.

@@ -56,6 +56,60 @@ fn all_threads_of_a_process_are_sampled() {
     }
 }
 
+/// A shell that waits for a shell that counts, and starts another after half a second.
+#[kernel_test]
+fn children_are_sampled_if_asked_for() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let (parent, child) = (
+        folder.path().join("the-parent"),
+        folder.path().join("the-child"),
+    );
+    for copy in [&parent, &child] {
+        std::fs::copy("/bin/sh", copy).expect("the shell can be copied");
+    }
+    let counts = format!("{} -c 'i=0; while :; do i=$((i+1)); done'", child.display());
+    let script = format!(
+        "trap 'kill $one $two; exit' TERM; {counts} & one=$!; sleep 0.5; {counts} & two=$!; wait"
+    );
+    let mut shell = std::process::Command::new(&parent)
+        .args(["-c", &script])
+        .spawn()
+        .expect("the shell runs");
+    let is_child = |stack: &Stack| stack.root() == "the-child";
+    let with = record(Invocation::new("-f -F 997 -d 1 --children").flag("-p", shell.id()));
+    let by_name = record(Invocation::new("-f -F 997 -d 1 -n the-(parent|child)"));
+    let by_file = record(Invocation::new("-f -F 997 -d 1").path("--exe", &child));
+    let alone = Invocation::new("-f -F 997 -d 1")
+        .flag("-p", shell.id())
+        .run();
+    let pid = i32::try_from(shell.id()).expect("a PID");
+    let pid = rustix::process::Pid::from_raw(pid).expect("a PID");
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("the shell runs");
+    shell.wait().expect("the shell can be waited for");
+    for folded in [&with, &by_name, &by_file] {
+        assert!(folded.share(is_child) > NEARLY_ALL, "{folded}");
+    }
+    alone.expect_code(1).expect_stderr("or with its --children");
+}
+
+#[kernel_test]
+fn of_several_processes_one_may_have_ended() {
+    let workload = Program::c("spin").start(&["worker=1000/0"]);
+    let mut ended = std::process::Command::new("/bin/true")
+        .spawn()
+        .expect("it runs");
+    let gone = ended.id();
+    ended.wait().expect("it can be waited for");
+    let run = Invocation::new("-f -F 997 -d 1")
+        .flag("-p", format!("{gone},{}", workload.pid()))
+        .run()
+        .expect_code(0)
+        .expect_stderr(&format!(
+            "note: {gone} had ended before the recording began"
+        ));
+    assert!(run.folded().any(|stack| stack.root() == "worker"));
+}
+
 #[kernel_test]
 fn a_single_thread_can_be_sampled() {
     let workload = Program::c("spin").start(&["wanted=1000/0", "unwanted=1000/0"]);

@@ -91,7 +91,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     (
         "targets",
-        &["object", "plan", "probe", "process", "symbolize"],
+        &["object", "plan", "probe", "process", "profile", "symbolize"],
     ),
     (
         "plan",

@@ -14,6 +14,8 @@ pub enum TargetKind {
     Processes = 1,
     /// The threads whose IDs are marked.
     Threads = 2,
+    /// Threads of the command that we launch, from its `exec` on, and of its children.
+    Launched = 3,
 }
 
 /// Switches of a recording, as bits of one word: its options, and properties of the kernel.
@@ -184,5 +186,9 @@ boundary! {
         pub switch_cpu_slots: u32,
         /// The runtimes whose frames are shown.
         pub runtimes: RuntimeKinds,
+        /// The command's process ID; zero if none is launched.
+        pub launched: u32,
+        /// Always zero; here so that there is no padding.
+        pub reserved: u32,
     }
 }

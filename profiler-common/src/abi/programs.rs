@@ -61,6 +61,8 @@ macro_rules! programs {
             task_iterator asleep Asleep;
             /// A task was made: is it a target?
             raw_tracepoint "sched_process_fork" fork Fork;
+            /// A process runs another program now: is it the command?
+            raw_tracepoint "sched_process_exec" exec Exec;
             /// Not attached: user space runs it to have the kernel name an address.
             raw_tracepoint "sched_process_fork" name_symbol NameSymbol;
             /// Not attached: user space runs it, to have noted how deep its own PID namespace lies.

@@ -70,14 +70,25 @@ pub(crate) fn is_wanted_kind(task: u64) -> bool {
 #[inline(always)]
 pub(crate) fn forked(parent: u64, child: u64) {
     let Some(child) = task::of(child) else { return };
-    let processes = config!(target) == TargetKind::Processes as u32;
-    if processes && child.tid != child.tgid {
+    let threads = config!(target) == TargetKind::Threads as u32;
+    if !threads && child.tid != child.tgid {
         // A thread: its process counts, and that is not new.
         return;
     }
     let follow = config::has(Switches::FOLLOW_CHILDREN)
         && task::of(parent).is_some_and(|parent| is_target(id(parent)));
     mark(id(child), follow);
+}
+
+/// Makes the task at a kernel address a target if it is the command that we launch: it has run its program's file just
+/// now, and was a copy of ourselves before.
+#[inline(always)]
+pub(crate) fn executed(task: u64) {
+    if let Some(ids) = task::of(task)
+        && ids.tgid == config!(launched)
+    {
+        mark(ids.tgid, true);
+    }
 }
 
 /// The ID by which targets are specified.

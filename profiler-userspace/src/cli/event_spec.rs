@@ -59,6 +59,22 @@ pub(super) fn parse(text: &str) -> Result<EventSpec, String> {
             "uretprobes are not supported, and a function returns as often as it is called; use -e uprobe:{rest}"
         ));
     }
+    let of_kernel = [
+        "kprobe:",
+        "kretprobe:",
+        "probe:",
+        "fentry:",
+        "fexit:",
+        "kfunc:",
+        "kretfunc:",
+    ];
+    if let Some(function) = of_kernel.iter().find_map(|kind| text.strip_prefix(kind)) {
+        let function = function.rsplit(':').next().unwrap_or(function);
+        return Err(format!(
+            "functions of the kernel are not counted; --focus {function} shows the time spent in it, --syscalls the calls that \
+             lead there, and -e CATEGORY:NAME counts a tracepoint near it (`perf list tracepoint` lists them)"
+        ));
+    }
     let (marked, rest) = match text.strip_prefix("tracepoint:") {
         Some(rest) => (true, rest),
         None => (false, text),
@@ -137,6 +153,22 @@ mod tests {
                 .unwrap_err()
                 .contains("uprobe:libc:malloc")
         );
+    }
+
+    #[test]
+    fn functions_of_the_kernel_are_no_tracepoints() {
+        for typed in [
+            "kprobe:vfs_read",
+            "probe:vfs_read",
+            "kretprobe:vfs_read",
+            "kfunc:vmlinux:vfs_read",
+        ] {
+            let error = parse(typed).unwrap_err();
+            assert!(
+                error.starts_with("functions of the kernel are not counted; --focus vfs_read "),
+                "{typed}: {error}"
+            );
+        }
     }
 
     #[test]

@@ -60,6 +60,7 @@ pub(super) fn advice(typed: &[OsString], accepted: impl Fn(&[OsString]) -> bool)
     };
     let rest = &words[usize::from(verb.is_some() || tool.is_some())..];
     let whole = spelling.translate(rest);
+    let example = spelling.instead.or(example);
     if spelling.reasons.is_empty() {
         return None;
     }
@@ -163,6 +164,8 @@ struct Spelling {
     rest: Vec<OsString>,
     /// The command behind `--`.
     command: Vec<OsString>,
+    /// A command line that stands for the whole.
+    instead: Option<&'static str>,
     /// Why the line as typed is not ours.
     reasons: Vec<Cow<'static, str>>,
 }
@@ -279,6 +282,10 @@ impl Spelling {
         }
         match (instead, value) {
             (Instead::Nothing, _) => {}
+            (Instead::Line(line), _) => {
+                self.instead = Some(line);
+                return Translated::Not;
+            }
             (Instead::Flag(ours), Some(value)) => self.valued(ours, value),
             (Instead::Flag(ours), None) if ours.starts_with("--") => self.rest.push(ours.into()),
             (Instead::Flag(ours), None) => self.letters.push_str(&ours[1..]),

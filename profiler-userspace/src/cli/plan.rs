@@ -16,7 +16,9 @@ use super::record::{KernelNameArgs, LiveArgs, RecordArgs, SamplingArgs, ScopeArg
 use super::value::{self, Ids, shell_word};
 use crate::debuginfod::Servers;
 use crate::output::{Format, Style};
-use crate::plan::{Capture, Event, MemoryLimits, Output, Plan, Target, Verbosity};
+use crate::plan::{
+    Capture, Children, CommandUser, Event, Matching, MemoryLimits, Output, Plan, Target, Verbosity,
+};
 use crate::probe::{Probe, Wakers};
 use crate::profile::LabelFrames;
 use crate::profile::fold::{FoldStyle, visible};
@@ -128,10 +130,19 @@ pub(super) fn build(args: RecordArgs, stdout_is_terminal: bool) -> Result<Plan> 
         ..style(&look, &output, is_drawn)?
     };
     let target = target(&scope, &command)?;
+    ensure!(
+        running.as_user.is_none() || !command.is_empty(),
+        "--as-user is for a command to run; put -- COMMAND at the end"
+    );
+    let children = children(&target, scope.children)?;
     let capture = capture(&stacks, &events)?;
     Ok(Plan {
         target,
+        children,
         launch: Some(command).filter(|command| !command.is_empty()),
+        run_as: running
+            .as_user
+            .map(|name| name.map_or(CommandUser::Caller, CommandUser::Named)),
         cpus: scope.cpu.map(|cpus| cpus.0),
         events,
         duration,
@@ -169,6 +180,17 @@ fn memory(map_mib: Option<u32>, unwind_mib: Option<u32>) -> MemoryLimits {
 fn target(scope: &ScopeArgs, command: &[OsString]) -> Result<Target> {
     let pids = distinct(&scope.pid);
     let tids = distinct(&scope.tid);
+    let wanted = Matching {
+        names: scope.name.clone(),
+        programs: scope.exe.clone(),
+    };
+    if !(wanted.names.is_empty() && wanted.programs.is_empty()) {
+        ensure!(
+            !scope.all && pids.is_empty() && tids.is_empty(),
+            "-n and --exe find processes, -p, -t and -a name them; keep one kind"
+        );
+        return Ok(Target::Matching(wanted));
+    }
     match (scope.all, pids.is_empty(), tids.is_empty()) {
         (true, true, true) => Ok(Target::All),
         (false, false, true) => Ok(Target::Processes(pids)),
@@ -181,6 +203,23 @@ fn target(scope: &ScopeArgs, command: &[OsString]) -> Result<Target> {
         ),
         (false, false, false) => {
             bail!("-p samples whole processes, -t single threads; record twice to have both")
+        }
+    }
+}
+
+fn children(target: &Target, asked: bool) -> Result<Children> {
+    match (target, asked) {
+        (Target::Processes(_) | Target::Matching(_), true) => Ok(Children::All),
+        (Target::Matching(_) | Target::Launched, false) => Ok(Children::ToCome),
+        (_, false) => Ok(Children::None),
+        (Target::Launched, true) => {
+            bail!("a command is sampled with its children; leave out --children")
+        }
+        (Target::All, true) => bail!("the whole machine has all children; leave out --children"),
+        (Target::Threads(_), true) => {
+            bail!(
+                "-t samples single threads; for a process with its children use -p and --children"
+            )
         }
     }
 }

@@ -7,8 +7,10 @@ use super::chart::ChartArgs;
 use super::flags::{LookArgs, NameArgs, OutputArgs, SelectArgs};
 use super::{calls, event_spec, off_cpu, perf_event, value};
 use crate::plan::CallGraph;
+use crate::profile::select::Pattern;
 use profiler_common::abi::MAX_EVENTS;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 // Not a doc comment, which would become the help of the whole command.
@@ -18,7 +20,7 @@ pub(super) struct RecordArgs {
     // look like one.
     #[arg(value_name = "DURATION", hide = true, allow_negative_numbers = true)]
     pub(super) words: Vec<OsString>,
-    /// Run COMMAND and sample it with its children; with -a, -p or -t, sample those until it ends
+    /// Run COMMAND and sample it with its children; with -a, -p, -n or -t, sample those until it ends
     #[arg(last = true, value_name = "COMMAND")]
     pub(super) command: Vec<OsString>,
     #[command(flatten)]
@@ -63,6 +65,15 @@ pub(super) struct ScopeArgs {
         value_parser = value::tids, allow_negative_numbers = true
     )]
     pub(super) tid: Vec<value::Ids>,
+    /// Sample processes with this name, all of which the pattern must match, and their children to come. Repeatable
+    #[arg(short, long, value_name = "NAME|REGEX", value_parser = Pattern::whole)]
+    pub(super) name: Vec<Pattern>,
+    /// Sample processes that run this file, and their children to come. Repeatable
+    #[arg(long, value_name = "PATH")]
+    pub(super) exe: Vec<PathBuf>,
+    /// With -p, -n or --exe, sample children, too: those that run and those to come
+    #[arg(long)]
+    pub(super) children: bool,
     /// Sample the whole machine [default without a target]
     #[arg(short, long)]
     pub(super) all: bool,
@@ -167,6 +178,13 @@ pub(super) struct KernelNameArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Running")]
 pub(super) struct RunningArgs {
+    /// Run COMMAND as this user [without a name: whoever called sudo]
+    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true)]
+    #[expect(
+        clippy::option_option,
+        reason = "clap's way to say that the value may be left out"
+    )]
+    pub(super) as_user: Option<Option<String>>,
     /// Print only warnings and errors
     #[arg(short, long)]
     pub(super) quiet: bool,

@@ -97,8 +97,15 @@ pub struct Fetched {
     pub bytes: u64,
     /// Whether a limit was reached, so that something was not requested or not kept.
     pub limited: bool,
-    /// Whether a server failed or gave an unusable answer.
-    pub failed: bool,
+}
+
+/// A server that was not asked again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Its address, without name and password.
+    pub server: String,
+    /// The answer that made it so, as the end of a sentence.
+    pub reason: String,
 }
 
 /// A client of several servers.
@@ -113,6 +120,7 @@ pub struct Client<'a> {
     fetched: Cell<Fetched>,
     // Servers that failed are not asked again.
     silent: RefCell<HashSet<usize>>,
+    failures: RefCell<Vec<Failure>>,
 }
 
 /// A server's answer.
@@ -122,8 +130,8 @@ enum Answer {
     Unknown,
     /// It has one, but it exceeds a limit.
     Limited,
-    /// The answer is unusable.
-    Failed,
+    /// There was none, or the answer is unusable.
+    Failed(String),
 }
 
 impl<'a> Client<'a> {
@@ -159,6 +167,7 @@ impl<'a> Client<'a> {
             spent: Cell::default(),
             fetched: Cell::default(),
             silent: RefCell::default(),
+            failures: RefCell::default(),
         })
     }
 
@@ -185,8 +194,9 @@ impl<'a> Client<'a> {
                     self.note(|fetched| fetched.limited = true);
                     return None;
                 }
-                Answer::Failed => {
-                    self.note(|fetched| fetched.failed = true);
+                Answer::Failed(reason) => {
+                    let server = without_password(server);
+                    self.failures.borrow_mut().push(Failure { server, reason });
                     self.silent.borrow_mut().insert(number);
                     all_answered = false;
                 }
@@ -201,6 +211,11 @@ impl<'a> Client<'a> {
     /// Totals of the files fetched so far.
     pub fn fetched(&self) -> Fetched {
         self.fetched.get()
+    }
+
+    /// Servers that were not asked again, in the order of their failures.
+    pub fn failures(&self) -> Vec<Failure> {
+        self.failures.borrow().clone()
     }
 
     fn note(&self, change: impl FnOnce(&mut Fetched)) {
@@ -222,13 +237,14 @@ impl<'a> Client<'a> {
             .config()
             .timeout_global(Some(left))
             .build();
-        let Ok(mut response) = request.call() else {
-            return self.out_of_time(left, Answer::Failed);
+        let mut response = match request.call() {
+            Ok(response) => response,
+            Err(error) => return self.out_of_time(left, Answer::Failed(error.to_string())),
         };
-        match response.status().as_u16() {
-            200 => {}
-            404 => return Answer::Unknown,
-            _ => return Answer::Failed,
+        match response.status() {
+            status if status.as_u16() == 200 => {}
+            status if status.as_u16() == 404 => return Answer::Unknown,
+            status => return Answer::Failed(format!("it answered {status}")),
         }
         let body = response.body_mut();
         let too_large = |bytes: u64| bytes > self.limits.bytes;
@@ -238,7 +254,10 @@ impl<'a> Client<'a> {
         let body = body.with_config().limit(u64::MAX).reader();
         match self.take(body, id) {
             Ok(answer) => answer,
-            Err(_) => self.out_of_time(left, Answer::Failed),
+            Err(error) => {
+                let reason = format!("its answer ended early: {error}");
+                self.out_of_time(left, Answer::Failed(reason))
+            }
         }
     }
 
@@ -272,11 +291,22 @@ impl<'a> Client<'a> {
         }
         if !is_of(target.file(), id)? {
             self.fetched.set(before);
-            return Ok(Answer::Failed);
+            let reason = format!("it sent {bytes} bytes that are no object of the build {id}");
+            return Ok(Answer::Failed(reason));
         }
         self.note(|fetched| fetched.files += 1);
         Ok(Answer::Found(target.keep()?))
     }
+}
+
+/// An address without the name and password that may stand before its host.
+fn without_password(address: &str) -> String {
+    let Some((scheme, rest)) = address.split_once("://") else {
+        return address.to_owned();
+    };
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    format!("{scheme}://{host}{path}")
 }
 
 /// Whether a file is an object of that build.

@@ -159,12 +159,15 @@ fn a_missing_file_is_not_requested_again_soon() {
 #[test]
 fn the_next_server_is_asked_and_a_failing_one_skipped() {
     for (manner, fails) in [
-        (Manner::HasNot, false),
-        (Manner::Fails, true),
-        (Manner::Silent, true),
-        (Manner::Stops(own_file()), true),
-        (Manner::Has(Arc::new(b"this is no object".to_vec())), true),
-        (Manner::Has(Arc::default()), true),
+        (Manner::HasNot, None),
+        (Manner::Fails, Some("it answered 500")),
+        (Manner::Silent, Some("timeout")),
+        (Manner::Stops(own_file()), Some("its answer ended early")),
+        (
+            Manner::Has(Arc::new(b"this is no object".to_vec())),
+            Some("it sent 17 bytes that are no object of the build "),
+        ),
+        (Manner::Has(Arc::default()), Some("it sent 0 bytes ")),
     ] {
         let cache = tempfile::tempdir().unwrap();
         let (bad, good) = (
@@ -177,7 +180,13 @@ fn the_next_server_is_asked_and_a_failing_one_skipped() {
         assert!(found.is_some_and(has_all));
         let other = BuildId::new(&[7; 20]).unwrap();
         assert!(client.find(&other).is_none());
-        assert_eq!(client.fetched().failed, fails);
+        let failures = client.failures();
+        assert_eq!(failures.len(), usize::from(fails.is_some()));
+        for (failure, reason) in failures.iter().zip(fails) {
+            assert_eq!(failure.server, bad.address);
+            assert!(failure.reason.starts_with(reason), "{failure:?}");
+        }
+        let fails = fails.is_some();
         assert_eq!((bad.asked(), good.asked()), (2 - usize::from(fails), 2));
         // The server that did not answer may have it, so no miss is cached.
         assert_eq!(cache.path().join(other.to_string()).exists(), !fails);
@@ -195,7 +204,7 @@ fn a_download_stops_at_the_size_limit() {
         let server = Server::start(manner);
         let client = client(&[&server], limits, cache.path(), &|_| ());
         assert!(client.find(&own_id()).is_none());
-        assert!(client.fetched().limited && !client.fetched().failed);
+        assert!(client.fetched().limited && client.failures().is_empty());
         let left = cache.path().join(own_id().to_string()).join("debuginfo");
         assert!(!left.exists());
     }
@@ -240,4 +249,15 @@ fn server_addresses_are_distinguished_from_settings() {
     );
     assert!(addresses(&listed(Path::new("/nowhere"))).is_empty());
     assert!(Client::new(Vec::new(), quickly(), |_| ()).is_none());
+}
+
+#[test]
+fn no_password_is_shown() {
+    for (address, shown) in [
+        ("https://me:secret@host:8002/a@b", "https://host:8002/a@b"),
+        ("http://host", "http://host"),
+        ("https://host/a", "https://host/a"),
+    ] {
+        assert_eq!(without_password(address), shown);
+    }
 }

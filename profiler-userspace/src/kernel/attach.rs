@@ -167,12 +167,24 @@ fn attach_functions(
     Ok(())
 }
 
-/// Attaches the program that keeps the targets true, which follows new tasks.
-pub(super) fn attach_fork(programs: &mut Programs) -> Result<()> {
-    let fork: &mut RawTracePoint = programs.get(ProgramId::Fork)?;
-    fork.attach("sched_process_fork")
-        .map(|_| ())
-        .map_err(|error| failed("the tracepoint sched_process_fork".into(), error))
+/// The programs that keep the targets true, with their tracepoints: one follows new tasks, one meets the command.
+const TASK_EVENTS: [(ProgramId, &str); 2] = [
+    (ProgramId::Fork, "sched_process_fork"),
+    (ProgramId::Exec, "sched_process_exec"),
+];
+
+/// Attaches those of the programs that keep the targets true which are loaded.
+pub(super) fn attach_task_events(
+    programs: &mut Programs,
+    is_loaded: impl Fn(ProgramId) -> bool,
+) -> Result<()> {
+    for (program, tracepoint) in TASK_EVENTS {
+        if is_loaded(program) {
+            let attached = programs.get::<RawTracePoint>(program)?.attach(tracepoint);
+            attached.map_err(|error| failed(format!("the tracepoint {tracepoint}"), error))?;
+        }
+    }
+    Ok(())
 }
 
 /// Detaches everything. When this returns, no program runs any more.
@@ -200,8 +212,13 @@ pub(super) fn detach(
         };
         unloaded(&what, programs.unload(name))?;
     }
-    let fork = programs.unload(ProgramId::Fork);
-    unloaded("the tracepoint sched_process_fork", fork)
+    for (program, tracepoint) in TASK_EVENTS {
+        unloaded(
+            &format!("the tracepoint {tracepoint}"),
+            programs.unload(program),
+        )?;
+    }
+    Ok(())
 }
 
 fn unloaded(what: &str, result: std::result::Result<(), ProgramError>) -> Result<()> {

@@ -59,6 +59,8 @@ pub(super) fn config(request: &Request, support: &Support, sizes: &Sizes) -> Con
                 waits.threads == ThreadKind::Kernel,
             ),
         target: request.target as u32,
+        launched: request.launched().unwrap_or(0),
+        reserved: 0,
         namespace_inum: support.pid_namespace.unwrap_or(0),
         tally_capacity: sizes.tallies,
         tally_index_mask: sizes.tally_slots() - 1,

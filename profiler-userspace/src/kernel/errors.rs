@@ -27,10 +27,7 @@ pub(super) fn loading(error: EbpfError) -> Error {
             if is_refusal(&io_error) {
                 privilege("making BPF maps".into(), io_error)
             } else {
-                Error::Map {
-                    name,
-                    source: io_error,
-                }
+                map(name, io_error)
             }
         }
         other => Error::Loader {
@@ -38,6 +35,21 @@ pub(super) fn loading(error: EbpfError) -> Error {
             detail: chain(&other),
         },
     }
+}
+
+/// Why a map was not made.
+pub(super) fn map(name: String, source: io::Error) -> Error {
+    if is_out_of_descriptors(&source) {
+        let what = format!("the BPF map {name}");
+        Error::OutOfDescriptors { what, source }
+    } else {
+        Error::Map { name, source }
+    }
+}
+
+/// Whether this process has as many files open as it may.
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    rustix::io::Errno::from_io_error(error) == Some(rustix::io::Errno::MFILE)
 }
 
 /// A refusal for want of privilege, with what more there is to try.
@@ -68,6 +80,13 @@ pub(super) fn rejected(program: ProgramId, error: ProgramError) -> Error {
             let log = verifier_log.to_string();
             if is_refusal(&io_error) && log.is_empty() {
                 return privilege(format!("loading the BPF program {name}"), io_error);
+            }
+            if is_out_of_descriptors(&io_error) {
+                let what = format!("the BPF program {name}");
+                return Error::OutOfDescriptors {
+                    what,
+                    source: io_error,
+                };
             }
             let lines: Vec<&str> = log.lines().collect();
             Error::Program {

@@ -106,7 +106,11 @@ pub(super) fn load(request: Request, support: &Support) -> Result<Kernel> {
         .take_map("KERNEL_EVENTS")
         .and_then(|map| RingBuf::try_from(map).ok())
         .ok_or_else(|| missing("KERNEL_EVENTS"))?;
-    mark_targets(&targets, &request.ids, &sizes)?;
+    // A command is marked when it runs its program; where nothing can tell of that, at once.
+    let begins_at_exec = support.layout.is_some() && request.launched().is_some();
+    if !begins_at_exec {
+        mark_targets(&targets, &request.ids, &sizes)?;
+    }
     // Those that are not taken stay with the object.
     let mut hash = |name, room: u32| (room > 1).then(|| ebpf.take_map(name)).flatten();
     let threads = Threads::new(
@@ -145,6 +149,7 @@ pub(super) fn load(request: Request, support: &Support) -> Result<Kernel> {
         config,
         reports_mappings: config.switches.has(Switches::MAPPING_EVENTS),
         follows_targets: support.layout.is_some() && request.target != TargetKind::All,
+        begins_at_exec,
         walks_user_stacks: request.switches.has(Switches::USER_STACKS),
     };
     if support.pid_namespace.is_some() {
@@ -155,6 +160,9 @@ pub(super) fn load(request: Request, support: &Support) -> Result<Kernel> {
     }
     if kernel.follows_targets {
         kernel.programs.load_tracepoint(ProgramId::Fork)?;
+    }
+    if kernel.begins_at_exec {
+        kernel.programs.load_tracepoint(ProgramId::Exec)?;
     }
     if kernel.reports_mappings {
         kernel.programs.load_tracepoint(ProgramId::CodeKey)?;

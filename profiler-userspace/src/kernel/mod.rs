@@ -50,7 +50,7 @@ use descriptors::Descriptors;
 use events::Events;
 use files::FileKeys;
 use logs::Logs;
-use profiler_common::abi::{CodeKey, Config, Counter, Counters};
+use profiler_common::abi::{CodeKey, Config, Counter, Counters, ProgramId};
 use profiler_common::runtime::{DESCRIPTOR_WORDS, RuntimeKinds};
 use programs::Programs;
 use request::Wanted;
@@ -88,6 +88,8 @@ pub struct Kernel {
     reports_mappings: bool,
     /// Whether new tasks change who is a target, and we can see them.
     follows_targets: bool,
+    /// Whether a command becomes the target when it runs its program.
+    begins_at_exec: bool,
     walks_user_stacks: bool,
 }
 
@@ -117,6 +119,15 @@ pub enum Error {
         limit: u64,
         /// The least limit that is enough, in MiB.
         least: u64,
+    },
+    /// This process may have no more descriptors.
+    #[error("cannot make {what}: this process may not open more files; raise `ulimit -n` to 1024")]
+    OutOfDescriptors {
+        /// The map or program.
+        what: String,
+        /// The kernel's answer.
+        #[source]
+        source: io::Error,
     },
     /// A map could not be made.
     #[error(
@@ -278,9 +289,11 @@ impl Kernel {
 
     /// After [`Kernel::load_probes`], attaches the programs for tracepoints, and those for the functions at `sites`; sampling begins here.
     pub fn attach_programs(&mut self, sites: &[UprobeSite]) -> Result<()> {
-        if self.follows_targets {
-            attach::attach_fork(&mut self.programs)?;
-        }
+        let (follows, begins) = (self.follows_targets, self.begins_at_exec);
+        attach::attach_task_events(&mut self.programs, |program| match program {
+            ProgramId::Exec => begins,
+            _ => follows,
+        })?;
         for wanted in &self.wanted {
             if matches!(&wanted.at, AttachPoint::Tracepoint(name) if name == SWITCH) {
                 let now = threads::now_ns();

@@ -37,6 +37,12 @@ pub(super) struct Wanted {
 }
 
 impl Request {
+    /// The command's process, if one is launched.
+    pub(super) fn launched(&self) -> Option<u32> {
+        let launched = self.target == TargetKind::Launched;
+        self.ids.first().copied().filter(|_| launched)
+    }
+
     /// The waits that are wanted, if waits are recorded.
     pub(super) fn waits(&self) -> Option<&Waits> {
         self.probes.iter().find_map(Probe::waits)

@@ -4,7 +4,7 @@
 //! limit.
 
 use super::shared::map;
-use super::{Error, Result};
+use super::{Error, Result, errors};
 use aya::maps::{Array, ArrayOfMaps, IterableMap as _, Map, MapData, MapError};
 use profiler_common::abi::{SLAB_BITS, SLAB_WORDS, slab_of};
 use std::io;
@@ -278,10 +278,7 @@ fn not_made(error: MapError) -> Error {
         MapError::IoError(error) => error,
         other => io::Error::other(other),
     };
-    Error::Map {
-        name: "SLABS".to_owned(),
-        source,
-    }
+    errors::map("SLABS".to_owned(), source)
 }
 
 /// One free part: all words below `end`.

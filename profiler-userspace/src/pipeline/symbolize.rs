@@ -188,11 +188,12 @@ impl<'a> Symbolizer<'a> {
         };
         let all = client.fetched();
         let before = self.said.replace(all);
-        names::on_fetching(&Fetched {
+        let fetched = Fetched {
             files: all.files - before.files,
             bytes: all.bytes - before.bytes,
             ..all
-        })
+        };
+        names::on_fetching(&fetched, &client.failures())
     }
 }
 

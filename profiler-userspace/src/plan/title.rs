@@ -57,6 +57,7 @@ impl Plan {
             Target::All => "whole machine".to_owned(),
             Target::Processes(pids) => named("PID", pids, facts.comm),
             Target::Threads(tids) => named("TID", tids, facts.comm),
+            Target::Matching(wanted) => format!("each process that {wanted}"),
             Target::Launched => return self.command_line().unwrap_or_default(),
         };
         match self.command_line() {
@@ -163,7 +164,7 @@ mod tests {
     use super::*;
     use crate::output::Style;
     use crate::plan::{
-        CallGraph, Capture, MemoryLimits, PerfEventChoice, PerfEventKind, Verbosity,
+        CallGraph, Capture, Children, MemoryLimits, PerfEventChoice, PerfEventKind, Verbosity,
     };
     use crate::probe::{Probe, Wakers};
     use crate::profile::LabelFrames;
@@ -203,6 +204,8 @@ mod tests {
             servers: crate::debuginfod::Servers::default(),
             style: Style::default(),
             colors: None,
+            children: Children::None,
+            run_as: None,
             verbosity: Verbosity::default(),
             memory: MemoryLimits::default(),
         }

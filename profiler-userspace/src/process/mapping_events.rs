@@ -400,7 +400,7 @@ mod tests {
                 mapping: 0x4000..0x6000,
                 seen: SystemTime::now(),
             };
-            assert_eq!(processes.open(unopened.backing, &[owner]).is_some(), is_it);
+            assert_eq!(processes.open(unopened.backing, &[owner]).is_ok(), is_it);
         }
     }
 

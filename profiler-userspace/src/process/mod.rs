@@ -26,7 +26,7 @@ pub use functions::{CopiedText, FunctionEvent, FunctionLines, InlinedCall, Runti
 pub use mapping::Place;
 pub use mapping_events::{MappingEvent, Todo, Unopened};
 pub use mappings::Process;
-pub use opening::{Opened, Owner};
+pub use opening::{Opened, Owner, Unreachable};
 pub use registry::{Look, Processes};
 pub use reported::Choice;
 pub use shortage::Shortage;

@@ -7,8 +7,9 @@
 use super::backing::Backings;
 use super::liveness::Liveness;
 use super::mappings::Reading;
+use super::opening::{self, Unreachable};
 use super::shortage::most_files;
-use super::{Backing, BackingId, Opened, Owner, ProcessKey, opening};
+use super::{Backing, BackingId, Opened, Owner, ProcessKey};
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt as _;
 
@@ -66,15 +67,18 @@ impl OpenFiles {
 
     /// Opens the file behind `backing`, if it can be reached: because it was kept open, under its path, under
     /// its path in the root directory of a running owner, or through that owner's mapping.
+    ///
+    /// # Errors
+    /// Why it cannot.
     pub(super) fn open(
         &self,
         backing: BackingId,
         owners: &[Owner],
         backings: &Backings,
         liveness: &Liveness,
-    ) -> Option<Opened> {
+    ) -> Result<Opened, Unreachable> {
         let Backing::File(file) = backings.get(backing) else {
-            return None;
+            return Err(Unreachable::Gone);
         };
         let opened = match self.get(backing) {
             Some(kept) => kept,
@@ -82,7 +86,10 @@ impl OpenFiles {
         };
         // A file made after all of them were seen has at most inherited the inode.
         let existed = |owner: &Owner| opened.file.born.is_none_or(|born| born <= owner.seen);
-        owners.iter().any(existed).then_some(opened)
+        match owners.iter().any(existed) {
+            true => Ok(opened),
+            false => Err(Unreachable::Gone),
+        }
     }
 
     /// Opens and keeps what a process has mapped, each file once.
@@ -106,7 +113,7 @@ impl OpenFiles {
                 mapping: mapping.range.clone(),
                 seen: reading.taken,
             };
-            if let Some(opened) = self.open(backing, &[owner], backings, liveness) {
+            if let Ok(opened) = self.open(backing, &[owner], backings, liveness) {
                 self.keep(backing, opened);
             }
         }

@@ -8,6 +8,7 @@ use super::liveness::Liveness;
 use super::{MappedFile, ProcessKey};
 use crate::object::{FileNumber, RegularFile};
 use profiler_common::abi::CodeKey;
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -46,76 +47,111 @@ impl Opened {
     }
 }
 
+/// Why a file was not opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unreachable {
+    /// It is nowhere any more, or another file has its path.
+    Gone,
+    /// It is there, and we may not read it.
+    Denied,
+}
+
+impl Unreachable {
+    /// The reason in an error.
+    fn new(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::PermissionDenied => Self::Denied,
+            _ => Self::Gone,
+        }
+    }
+}
+
 /// Looks for a file where its owners have it. `code`: what the kernel half knows it by, if it reported it.
 pub(super) fn reach(
     file: &MappedFile,
     owners: &[Owner],
     code: Option<CodeKey>,
     liveness: &Liveness,
-) -> Option<Opened> {
-    let current: Vec<&Owner> = owners
-        .iter()
-        .filter(|owner| liveness.is_latest(owner.process_key))
-        .take(MAX_ASKED)
-        .collect();
+) -> Result<Opened, Unreachable> {
+    let current = || {
+        let is_latest = |owner: &&Owner| liveness.is_latest(owner.process_key);
+        owners.iter().filter(is_latest).take(MAX_ASKED)
+    };
     let ours = || under_root(file, Path::new("/"));
-    let exact = || ours().filter(|opened| opened.file.number == file.number);
-    let theirs = || {
-        current.iter().find_map(|owner| {
-            let root = format!("/proc/{}/root", owner.process_key.tgid);
-            under_root(file, Path::new(&root))
+    let theirs = |owner: &Owner| {
+        let root = format!("/proc/{}/root", owner.process_key.tgid);
+        under_root(file, Path::new(&root))
+    };
+    let exact = || {
+        ours().and_then(|opened| match opened.file.number == file.number {
+            true => Ok(opened),
+            false => Err(Unreachable::Gone),
         })
     };
-    let mapped = || {
-        current
-            .iter()
-            .find_map(|owner| through_mapping(file, owner))
+    let mut denied = false;
+    let mut found = |result: Result<Opened, Unreachable>| {
+        denied |= matches!(result, Err(Unreachable::Denied));
+        result.ok()
     };
-    let found = exact().or_else(theirs).or_else(mapped).or_else(ours);
-    found.filter(|opened| code.is_none_or(|code| has_its_age(opened, code)))
+    let opened = found(exact())
+        .or_else(|| current().find_map(|owner| found(theirs(owner))))
+        .or_else(|| current().find_map(|owner| found(through_mapping(file, owner))))
+        .or_else(|| ours().ok());
+    match opened {
+        Some(opened) if code.is_none_or(|code| has_its_age(&opened, code)) => Ok(opened),
+        None if denied => Err(Unreachable::Denied),
+        _ => Err(Unreachable::Gone),
+    }
 }
 
 /// The file at its path in `root`, if it is still the same.
-fn under_root(file: &MappedFile, root: &Path) -> Option<Opened> {
+fn under_root(file: &MappedFile, root: &Path) -> Result<Opened, Unreachable> {
     if file.deleted {
-        return None;
+        return Err(Unreachable::Gone);
     }
-    let opened = RegularFile::open_within(root, &file.path).ok()?;
-    is_same(file.number, opened.number).then(|| Opened {
-        file: opened,
-        root: root.to_owned(),
-    })
+    let opened = RegularFile::open_within(root, &file.path);
+    same(
+        file,
+        opened.map_err(|error| Unreachable::new(&error))?,
+        root,
+    )
+}
+
+/// A file that was opened in `root`, if it is the mapped one.
+fn same(file: &MappedFile, opened: RegularFile, root: &Path) -> Result<Opened, Unreachable> {
+    if !is_same(file.number, opened.number) {
+        return Err(Unreachable::Gone);
+    }
+    let root = root.to_owned();
+    Ok(Opened { file: opened, root })
 }
 
 /// Whether a file that was opened is still where it was, and anybody finds it there.
 pub(super) fn is_in_place(file: &MappedFile, opened: &Opened) -> bool {
     let again = || under_root(file, Path::new("/"));
-    opened.root == Path::new("/") && again().is_some_and(|it| it.file.number == opened.file.number)
+    opened.root == Path::new("/") && again().is_ok_and(|it| it.file.number == opened.file.number)
 }
 
 /// The file as the kernel holds it for the mapping, whatever became of its path.
-fn through_mapping(file: &MappedFile, owner: &Owner) -> Option<Opened> {
-    let opened = held(owner)?;
-    is_same(file.number, opened.number).then(|| Opened {
-        file: opened,
-        root: PathBuf::from(format!("/proc/{}/root", owner.process_key.tgid)),
-    })
+fn through_mapping(file: &MappedFile, owner: &Owner) -> Result<Opened, Unreachable> {
+    let held = held(owner).map_err(|error| Unreachable::new(&error))?;
+    let root = format!("/proc/{}/root", owner.process_key.tgid);
+    same(file, held, Path::new(&root))
 }
 
 /// The nameless file as which the kernel holds shared memory; none if the mapping is the process's own.
 pub(super) fn shared_memory(owner: &Owner, liveness: &Liveness) -> Option<RegularFile> {
     let is_current = liveness.is_latest(owner.process_key);
-    is_current.then(|| held(owner)).flatten()
+    is_current.then(|| held(owner).ok()).flatten()
 }
 
 /// The file that the kernel holds for a mapping.
-fn held(owner: &Owner) -> Option<RegularFile> {
+fn held(owner: &Owner) -> io::Result<RegularFile> {
     let Range { start, end } = owner.mapping;
     let tgid = owner.process_key.tgid;
     RegularFile::open(Path::new(&format!(
         "/proc/{tgid}/map_files/{start:x}-{end:x}"
     )))
-    .ok()
 }
 
 /// Whether a file was last written at the same time as the one of the mapping event.
@@ -141,7 +177,6 @@ mod tests {
     use super::super::{Backing, BackingId, Processes, proc_maps};
     use super::*;
     use std::fs;
-    use std::io;
     use std::io::ErrorKind;
     use std::os::unix::fs::symlink;
     use std::process::{Child, Command};
@@ -206,6 +241,7 @@ mod tests {
         fn open(&self) -> Option<Opened> {
             self.processes
                 .open(self.backing, std::slice::from_ref(&self.owner))
+                .ok()
         }
 
         fn end(&mut self) {
@@ -322,7 +358,7 @@ mod tests {
         };
         let is_open = |processes: &Processes| {
             let opened = processes.open(place.backing, std::slice::from_ref(&owner));
-            opened.is_some()
+            opened.is_ok()
         };
         sleeping.end();
         // It may run again.

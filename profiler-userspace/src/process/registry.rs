@@ -11,7 +11,7 @@ use super::mapping::Mapping;
 use super::mapping_events::Reported;
 use super::mappings::{Process, Reading};
 use super::open_files::OpenFiles;
-use super::opening;
+use super::opening::{self, Unreachable};
 use super::{
     Backing, BackingId, CodeMaker, FunctionEvent, MappingEvent, Opened, Owner, ProcessKey,
     RuntimeFunction, Shortage, Todo, Unopened,
@@ -239,7 +239,10 @@ impl Processes {
 
     /// Opens the file behind `backing`, if it can be reached: because it was kept open, under its path, under
     /// its path in the root directory of a running owner, or through that owner's mapping.
-    pub fn open(&self, backing: BackingId, owners: &[Owner]) -> Option<Opened> {
+    ///
+    /// # Errors
+    /// Why it cannot.
+    pub fn open(&self, backing: BackingId, owners: &[Owner]) -> Result<Opened, Unreachable> {
         self.open_files
             .open(backing, owners, &self.backings, &self.liveness)
     }

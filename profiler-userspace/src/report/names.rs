@@ -4,7 +4,7 @@
 //! remedy. What hardly shows in a graph is not mentioned.
 
 use super::findings::Finding;
-use crate::debuginfod::Fetched;
+use crate::debuginfod::{Failure, Fetched};
 use crate::probe::Waits;
 use crate::process::{CodeMaker, Shortage};
 use crate::profile::fold::visible;
@@ -48,18 +48,18 @@ pub(crate) fn on_switches(
 }
 
 /// Findings on debug files that were fetched, or should have been.
-pub(crate) fn on_fetching(fetched: &Fetched) -> Vec<Finding> {
+pub(crate) fn on_fetching(fetched: &Fetched, failures: &[Failure]) -> Vec<Finding> {
     let mut findings = Vec::new();
     if fetched.files > 0 {
         let files = counted(fetched.files, "debug file");
         let bytes = mebibytes(fetched.bytes);
         findings.push(Finding::new("fetched", format!("{files}, {bytes}")));
     }
-    if fetched.failed {
-        findings.push(Finding::note(
-            "a debuginfod server failed and was not asked again",
-        ));
-    }
+    findings.extend(failures.iter().map(|Failure { server, reason }| {
+        Finding::note(format!(
+            "the debuginfod server {server} was not asked again: {reason}"
+        ))
+    }));
     if fetched.limited {
         findings.push(Finding::note(
             "fetching debug files hit a limit; raise DEBUGINFOD_MAXTIME (seconds) or DEBUGINFOD_MAXSIZE (bytes)",
@@ -225,6 +225,10 @@ fn on_object(code: &UnsymbolizedCode, share: String, distro: &Distro) -> Option<
         Reached::Gone => {
             format!("{what}, which was deleted or replaced; record while its processes run")
         }
+        Reached::Denied => format!(
+            "{what}, which may not be read (permission denied); {}",
+            permission()
+        ),
         Reached::Absent => format!(
             "{what}, whose recorded version is not here{}; {}",
             build_id
@@ -243,6 +247,19 @@ fn on_object(code: &UnsymbolizedCode, share: String, distro: &Distro) -> Option<
             )
         }
     })
+}
+
+/// Advice on a file that may not be read.
+fn permission() -> &'static str {
+    match rustix::process::geteuid().is_root() {
+        // FUSE, by default: AppImages, rootless containers, sshfs.
+        true => {
+            "its file system lets only its owner in, not even root; mount it with -o allow_root"
+        }
+        false => {
+            "record with sudo, or with the capabilities cap_sys_ptrace and cap_dac_read_search"
+        }
+    }
 }
 
 #[cfg(test)]
@@ -354,7 +371,7 @@ mod tests {
             object("a", Reached::Here, 300),
             object("b", Reached::Gone, 200),
             object("c", Reached::Elsewhere, 100),
-            object("d", Reached::Here, 90),
+            object("d", Reached::Denied, 90),
             object("e", Reached::Here, 9),
             made(7, "a.out", false, 250),
             made(8, "php", false, 9),
@@ -387,22 +404,30 @@ mod tests {
 
     #[test]
     fn downloads_are_reported_with_their_failures() {
-        assert!(on_fetching(&Fetched::default()).is_empty());
-        let said = |files, limited, failed| {
+        assert!(on_fetching(&Fetched::default(), &[]).is_empty());
+        let said = |files, limited, failed: bool| {
             let fetched = Fetched {
                 files,
                 bytes: 3 << 19,
                 limited,
-                failed,
             };
-            on_fetching(&fetched)
+            let failure = Failure {
+                server: "http://x".to_owned(),
+                reason: "it answered 500".to_owned(),
+            };
+            on_fetching(&fetched, &[failure][..usize::from(failed)])
         };
         let one = Finding::new("fetched", "1 debug file, 1.5 MiB");
         assert_eq!(said(1, false, false), [one]);
         let all = said(2, true, true);
         assert_eq!(all.len(), 3);
         assert_eq!(all[0].text, "2 debug files, 1.5 MiB");
-        assert!(all[1].text.contains("failed"), "{all:?}");
+        assert!(
+            all[1]
+                .text
+                .ends_with("http://x was not asked again: it answered 500"),
+            "{all:?}"
+        );
         assert!(all[2].text.contains("DEBUGINFOD_MAXTIME"), "{all:?}");
         assert_eq!(said(0, true, false).len(), 1);
     }

@@ -3,7 +3,7 @@
 //! In: the plan, and what the recording knows. Out: a sentence.
 
 use super::findings::{self, Finding};
-use crate::plan::{Event, Output, Plan, Target};
+use crate::plan::{Children, Event, Output, Plan, Target};
 use profiler_common::abi::{Class, Counter, Counters};
 use std::time::Duration;
 
@@ -62,10 +62,17 @@ impl Nothing<'_> {
                 let list: Vec<String> = ids.iter().map(u32::to_string).collect();
                 let ended = if self.target_ended { " and ended" } else { "" };
                 format!(
-                    "{} used {used:.2} s of CPU in {seconds:.1} s{ended}; record for longer, while it is busy, or with a higher -F",
+                    "{} used {used:.2} s of CPU in {seconds:.1} s{ended}; record for longer, while it is busy, with a higher -F{}",
                     list.join(", "),
+                    if self.plan.children == Children::None {
+                        ", or with its --children"
+                    } else {
+                        ""
+                    },
                 )
             }
+            // Replaced by the processes that were found.
+            Target::Matching(wanted) => format!("no process that {wanted} used the CPU"),
             Target::All if self.counters.get(Counter::FilteredIdle) > 0 => format!(
                 "the CPUs were idle for all of the {seconds:.1} s; record while they are busy, or use -I to see the idle task"
             ),

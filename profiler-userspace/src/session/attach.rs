@@ -7,7 +7,7 @@ use super::events::EventHandler;
 use super::tables::Tables;
 use super::warm_up;
 use crate::kernel::{self, Kernel, Policy, Request, Source, Support};
-use crate::plan::{CallGraph, Event, PerfEvent, PerfEventChoice, Plan, Sampling, Target};
+use crate::plan::{CallGraph, Children, Event, PerfEvent, PerfEventChoice, Plan, Sampling, Target};
 use crate::probe::{Probe, Wakers};
 use crate::process::MappedFile;
 use crate::report;
@@ -162,7 +162,7 @@ fn switches(plan: &Plan) -> Switches {
         .with_if(Switches::INCLUDE_IDLE, capture.include_idle)
         .with_if(Switches::PER_THREAD, capture.per_thread || wall)
         .with_if(Switches::PER_CPU, capture.per_cpu)
-        .with_if(Switches::FOLLOW_CHILDREN, plan.target == Target::Launched)
+        .with_if(Switches::FOLLOW_CHILDREN, plan.children != Children::None)
         .with_if(Switches::UNWIND_ROWS, capture.call_graph != CallGraph::Fp)
         .with_if(
             Switches::FRAME_POINTERS,
@@ -183,7 +183,8 @@ fn load(plan: &Plan, ids: &[u32], support: &Support) -> Result<(Kernel, Option<T
         switches: switches(plan),
         target: match plan.target {
             Target::All => TargetKind::All,
-            Target::Processes(_) | Target::Launched => TargetKind::Processes,
+            Target::Processes(_) | Target::Matching(_) => TargetKind::Processes,
+            Target::Launched => TargetKind::Launched,
             Target::Threads(_) => TargetKind::Threads,
         },
         ids: ids.to_vec(),
@@ -203,9 +204,9 @@ fn load(plan: &Plan, ids: &[u32], support: &Support) -> Result<(Kernel, Option<T
         ids
     };
     let before = (plan.target == Target::All).then(CpuTimes::look);
-    let mut kernel = Kernel::load(request, support)?;
-    // Not before: a command has the limits that we came with.
+    // Not before: a command, which has been started by now, has the limits that we came with.
     allow_many_files();
+    let mut kernel = Kernel::load(request, support)?;
     let tables = kernel.take_tables();
     let tables =
         tables.map(|tables| load_tables(plan, named, before.as_ref(), tables, &mut kernel));
@@ -292,10 +293,16 @@ fn highest_rate() -> u64 {
 /// that were sampled are kept open.
 fn allow_many_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    /// As many as most systems allow at least.
+    const USUAL: u64 = 4096;
     let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: limit.maximum,
-        ..limit
+    let to = |limit: Option<u64>| Rlimit {
+        current: limit,
+        maximum: limit,
     };
-    let _as_it_was = setrlimit(Resource::Nofile, raised);
+    let more = limit.maximum.filter(|&most| most < USUAL).is_some();
+    // Only the superuser may have more than that.
+    if !more || setrlimit(Resource::Nofile, to(Some(USUAL))).is_err() {
+        let _as_it_was = setrlimit(Resource::Nofile, to(limit.maximum));
+    }
 }

@@ -7,6 +7,7 @@
     reason = "code between fork and exec must be async-signal-safe"
 )]
 
+use super::user::RunAs;
 use anyhow::{Context as _, Result, bail};
 use rustix::fd::OwnedFd;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -47,7 +48,7 @@ pub(crate) struct Running {
 
 impl SuspendedCommand {
     /// Forks.
-    pub(crate) fn start(command: &[OsString], says: Says) -> Result<Self> {
+    pub(crate) fn start(command: &[OsString], says: Says, run_as: Option<RunAs>) -> Result<Self> {
         let (program, arguments) = command.split_first().context("there is no command")?;
         let name = program.to_string_lossy().into_owned();
         let (gate_read, gate) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -71,14 +72,21 @@ impl SuspendedCommand {
                 }
             }
         }
+        if let Some(user) = &run_as {
+            user.prepare(&mut command);
+        }
+        let run_as = run_as.map(|user| (user.groups(), user));
         let parents_end = gate.as_raw_fd();
-        // SAFETY: between fork and exec this makes four system calls (close, getpid, write, read) and
-        // touches neither locks nor the heap. What it closes is the child's copy, which nobody uses.
+        // SAFETY: between fork and exec this makes system calls (close, getpid, write, read, and three that change the user)
+        // and touches neither locks nor the heap. What it closes is the child's copy, which nobody uses.
         unsafe {
             command.pre_exec(move || {
                 // With this copy open, the gate would never be seen to close.
                 rustix::io::close(parents_end);
                 let pid = rustix::process::getpid().as_raw_nonzero().get();
+                if let Some((groups, user)) = &run_as {
+                    user.become_it(groups)?;
+                }
                 rustix::io::write(&pid_write, &pid.to_ne_bytes())?;
                 let mut byte = [0];
                 match rustix::io::retry_on_intr(|| rustix::io::read(&gate_read, &mut byte))? {
@@ -210,6 +218,7 @@ mod tests {
         let suspended = SuspendedCommand::start(
             &shell(&format!("echo ran > {}; exit 7", trace.display())),
             Says::All,
+            None,
         )
         .unwrap();
         std::thread::sleep(std::time::Duration::from_millis(50));
@@ -227,6 +236,7 @@ mod tests {
         let suspended = SuspendedCommand::start(
             &shell(&format!("echo ran > {}", trace.display())),
             Says::All,
+            None,
         )
         .unwrap();
         let SuspendedCommand { gate, spawning, .. } = suspended;
@@ -239,14 +249,15 @@ mod tests {
     fn fatal_signals_are_reported_as_by_a_shell() {
         let _alone = alone();
         let suspended =
-            SuspendedCommand::start(&shell("kill -TERM $$; sleep 5"), Says::All).unwrap();
+            SuspendedCommand::start(&shell("kill -TERM $$; sleep 5"), Says::All, None).unwrap();
         assert_eq!(wait(&mut suspended.release().unwrap()), 128 + 15);
     }
 
     #[test]
     fn a_program_that_does_not_exist_is_named() {
         let _alone = alone();
-        let suspended = SuspendedCommand::start(&["/no/such/program".into()], Says::All).unwrap();
+        let suspended =
+            SuspendedCommand::start(&["/no/such/program".into()], Says::All, None).unwrap();
         let error = format!("{:#}", suspended.release().err().unwrap());
         assert!(error.contains("/no/such/program"), "{error}");
     }

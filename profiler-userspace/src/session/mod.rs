@@ -12,6 +12,7 @@ mod rescans;
 mod sampling;
 mod signals;
 mod tables;
+mod user;
 mod warm_up;
 
 use crate::desktop;
@@ -22,12 +23,12 @@ use crate::pipeline::recording_info::RecordingInfo;
 use crate::pipeline::sink::files::Files;
 use crate::pipeline::sink::growing::GrowingFiles;
 use crate::pipeline::window::{Pipeline, WindowSink};
-use crate::plan::{CallGraph, Event, Output, Plan, Target};
+use crate::plan::{CallGraph, Children, Event, Output, Plan, Target};
 use crate::priority::RaisedPriority;
 use crate::probe::{Probe, Wakers};
 use crate::report;
 use crate::report::findings::Finding;
-use crate::targets::tasks;
+use crate::targets::{processes, tasks};
 use anyhow::{Context as _, Result};
 use attach::{Attached, attach, cpus, no_rows};
 use launch::{Says, SuspendedCommand};
@@ -36,6 +37,7 @@ use sampling::Session;
 use signals::Signals;
 use std::path::Path;
 use std::sync::Arc;
+use user::RunAs;
 
 /// The exit code of a recording that a second Ctrl-C broke off, as a shell has it for SIGINT.
 const ABORTED: u8 = 130;
@@ -59,7 +61,13 @@ async fn record(plan: &Plan) -> Result<u8> {
     if plan.window.is_some() {
         sinks.iter().try_for_each(Sink::may_grow)?;
     }
-    tasks::check(&plan.target)?;
+    tasks::check_proc()?;
+    let mut target = processes::resolved(&plan.target, plan.children)?;
+    let ended = tasks::without_ended(&mut target)?;
+    let plan = &Plan {
+        target,
+        ..plan.clone()
+    };
     let cpus = cpus(plan.cpus.as_deref())?;
     let mut signals = Signals::listen()?;
     let suspended = match &plan.launch {
@@ -69,7 +77,8 @@ async fn record(plan: &Plan) -> Result<u8> {
                 false if sinks.iter().any(Sink::is_stdout) => Says::AllOnStderr,
                 false => Says::All,
             };
-            Some(SuspendedCommand::start(command, says)?)
+            let run_as = plan.run_as.as_ref().map(|user| RunAs::find(user.name()));
+            Some(SuspendedCommand::start(command, says, run_as.transpose()?)?)
         }
         None => None,
     };
@@ -78,6 +87,13 @@ async fn record(plan: &Plan) -> Result<u8> {
         (target, _) => tasks::ids(target).to_vec(),
     };
     let mut recording_info = RecordingInfo::look(plan, cpus.len());
+    if !ended.is_empty() {
+        let listed: Vec<String> = ended.iter().map(u32::to_string).collect();
+        recording_info.remark(Finding::note(format!(
+            "{} had ended before the recording began",
+            listed.join(", ")
+        )));
+    }
     let support = Support::detect();
     let Attached {
         kernel,
@@ -153,9 +169,9 @@ fn remark_on_lacks(
     has_tables: bool,
     recording_info: &mut RecordingInfo,
 ) {
-    if plan.target == Target::Launched && support.layout.is_none() {
+    if plan.children != Children::None && support.layout.is_none() {
         recording_info.remark(Finding::note(
-            "children of the command were not followed: this kernel has no type information (CONFIG_DEBUG_INFO_BTF)",
+            "children that began meanwhile were not followed: this kernel has no type information (CONFIG_DEBUG_INFO_BTF)",
         ));
     }
     if !has_tables && plan.capture.user_stacks && plan.capture.call_graph == CallGraph::Auto {

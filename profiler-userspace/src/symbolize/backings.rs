@@ -7,26 +7,32 @@ use super::native::{self, Named, Sources};
 use super::objects::{Object, module};
 use super::unsymbolized::{Reached, UnsymbolizedCode};
 use crate::object::FileOffset;
-use crate::process::{Backing, Opened, Processes, vdso};
+use crate::process::{Backing, Opened, Processes, Unreachable, vdso};
 use std::path::{Path, PathBuf};
 
-/// The symbols at some offsets of an object, as it was opened; none if it could not be.
+/// The symbols at some offsets of an object, as it was opened; none if it could not be, with the reason.
 pub(super) fn answer(
     object: &Object,
     backing: &Backing,
-    opened: Option<(Opened, PathBuf)>,
+    opened: Result<(Opened, PathBuf), Unreachable>,
     sources: Sources<'_>,
     offsets: &[FileOffset],
 ) -> Answer {
     let (named, reached) = match opened {
-        Some((opened, path)) => (
+        Ok((opened, path)) => (
             native::name(&opened, &path, offsets, sources),
             match opened.root == Path::new("/") {
                 true => Reached::Here,
                 false => Reached::Elsewhere,
             },
         ),
-        None => (Named::nothing(offsets.len()), Reached::Gone),
+        Err(reason) => {
+            let reached = match reason {
+                Unreachable::Gone => Reached::Gone,
+                Unreachable::Denied => Reached::Denied,
+            };
+            (Named::nothing(offsets.len()), reached)
+        }
     };
     Answer {
         code: unsymbolized(object, backing, &named, reached),
@@ -46,17 +52,23 @@ pub(super) fn path(backing: &Backing) -> PathBuf {
 
 /// The object's file, and the path that it had. None if another has its path by now: one that was made after
 /// the first of its owners was seen is not what that one ran.
-pub(super) fn open(object: &Object, processes: &Processes) -> Option<(Opened, PathBuf)> {
+pub(super) fn open(
+    object: &Object,
+    processes: &Processes,
+) -> Result<(Opened, PathBuf), Unreachable> {
     match processes.backing(object.backing) {
         Backing::File(file) => {
             let opened = processes.open(object.backing, &object.owners)?;
             let known = opened.file.born.is_none_or(|born| born <= object.since);
-            known.then(|| (opened, file.path.clone()))
+            match known {
+                true => Ok((opened, file.path.clone())),
+                false => Err(Unreachable::Gone),
+            }
         }
-        Backing::Vdso if !object.narrow => {
-            vdso::image().map(|image| (Opened::ours(image), PathBuf::new()))
-        }
-        Backing::Vdso | Backing::Memory { .. } => None,
+        Backing::Vdso if !object.narrow => vdso::image()
+            .map(|image| (Opened::ours(image), PathBuf::new()))
+            .ok_or(Unreachable::Gone),
+        Backing::Vdso | Backing::Memory { .. } => Err(Unreachable::Gone),
     }
 }
 
@@ -70,7 +82,10 @@ fn unsymbolized(
     match backing {
         // Symbols of an object that has them leave out only a linker's stubs.
         Backing::File(_) if named.has_symbols => None,
-        Backing::File(file) if named.is_object || reached == Reached::Gone && !file.is_memory() => {
+        Backing::File(file)
+            if named.is_object
+                || matches!(reached, Reached::Gone | Reached::Denied) && !file.is_memory() =>
+        {
             Some(UnsymbolizedCode::Object {
                 module: module(backing),
                 path: file.path.clone(),

@@ -55,7 +55,7 @@ pub(super) fn name(
 ) -> (Found, bool) {
     let mut names = Names::new(addresses);
     for (backing, owner) in processes.jitdumps(process_key) {
-        if let Some(dump) = processes.open(backing, &[owner]) {
+        if let Ok(dump) = processes.open(backing, &[owner]) {
             jitdump::read(&dump.file.file, &mut names);
         }
     }

@@ -14,7 +14,7 @@ use super::objects::{Key, Object, Objects, module};
 use super::unsymbolized::UnsymbolizedCode;
 use super::{Naming, Sources, build};
 use crate::object::{ElfAddress, Fetch, FileOffset};
-use crate::process::{Backing, Opened, Processes};
+use crate::process::{Backing, Opened, Processes, Unreachable};
 use crate::profile::normalized::{Location, NormalizedProfile, ObjectIndex};
 use crate::profile::{Profile, Unit};
 use foldhash::HashMap;
@@ -65,7 +65,7 @@ pub struct Question {
     key: Key,
     object: Object,
     backing: Backing,
-    opened: Option<(Opened, PathBuf)>,
+    opened: Result<(Opened, PathBuf), Unreachable>,
     offsets: Vec<FileOffset>,
 }
 

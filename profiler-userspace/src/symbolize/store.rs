@@ -195,10 +195,10 @@ fn keep(
 ) -> Kept {
     let recorded = match processes.backing(object.backing) {
         Backing::File(file) => match backings::open(object, processes) {
-            Some((opened, path)) => {
+            Ok((opened, path)) => {
                 Elf::read(&opened.file.file).map(|elf| RecordedObject::of(path, &opened.file, &elf))
             }
-            None => (!file.is_memory()).then(|| RecordedObject::gone(file.path.clone())),
+            Err(_) => (!file.is_memory()).then(|| RecordedObject::gone(file.path.clone())),
         },
         Backing::Vdso | Backing::Memory { .. } => None,
     };

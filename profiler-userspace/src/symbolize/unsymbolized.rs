@@ -43,6 +43,8 @@ pub enum Reached {
     Elsewhere,
     /// It could not be opened: it was deleted or replaced, and its processes have ended.
     Gone,
+    /// It may not be read.
+    Denied,
     /// It is in a raw recording, and not here as it was then.
     Absent,
 }

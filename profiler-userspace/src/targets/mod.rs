@@ -6,6 +6,7 @@
 pub(crate) mod allocators;
 pub(crate) mod command;
 pub(crate) mod needed_libs;
+pub(crate) mod processes;
 pub(crate) mod tasks;
 pub(crate) mod uprobe_sites;
 pub(crate) mod uprobe_targets;

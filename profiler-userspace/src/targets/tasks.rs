@@ -1,7 +1,7 @@
 //! The targets as `/proc` shows them: do they exist, do they still run, what have they used?
 
 use crate::plan::Target;
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use std::collections::HashMap;
 use std::fs;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stat {
     state: u8,
+    parent: u32,
     cpu_ticks: u64,
     threads: u64,
     started_ticks: u64,
@@ -24,6 +25,7 @@ impl Stat {
         let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
         Some(Self {
             state: *fields.first()?.as_bytes().first()?,
+            parent: fields.get(1)?.parse().ok()?,
             cpu_ticks: number(11)? + number(12)?,
             threads: number(17)?,
             started_ticks: number(19)?,
@@ -46,22 +48,82 @@ impl Stat {
     }
 }
 
-/// Rejects targets that do not exist, and threads given as processes.
-pub(crate) fn check(target: &Target) -> Result<()> {
-    match target {
-        Target::Processes(pids) => pids.iter().try_for_each(|&pid| match process_of(pid) {
-            Some(process) if process == pid => runs_or_bail("process", "PID", pid),
-            Some(process) => bail!(
-                "{pid} is a thread of process {process}; use -t {pid} for that thread, or -p {process} for the whole process"
-            ),
-            None => bail!("there is no process with PID {pid}; `pgrep -a NAME` finds the PID of a program"),
-        }),
-        Target::Threads(tids) => tids.iter().try_for_each(|&tid| match process_of(tid) {
-            Some(_) => runs_or_bail("thread", "TID", tid),
-            None => bail!("there is no thread with TID {tid}; `ps -L -p PID` lists the threads of a process"),
-        }),
-        Target::All | Target::Launched => Ok(()),
+/// Rejects a `/proc` that shows other processes than those we know by their IDs.
+pub(crate) fn check_proc() -> Result<()> {
+    let own = fs::read_link("/proc/self").ok();
+    let own = own.and_then(|link| link.to_str()?.parse().ok());
+    if own == Some(std::process::id()) {
+        return Ok(());
     }
+    if !std::path::Path::new("/proc/version").exists() {
+        bail!("/proc is not mounted; mount it: mount -t proc proc /proc");
+    }
+    bail!(
+        "/proc is of another PID namespace, so it shows other processes than those here; mount the right one: mount -t proc proc /proc"
+    );
+}
+
+/// Rejects targets that do not exist, and threads given as processes. Of several, those that have ended are left out, and
+/// returned.
+pub(crate) fn without_ended(target: &mut Target) -> Result<Vec<u32>> {
+    let (ids, check): (_, Check) = match target {
+        Target::Processes(ids) => (ids, check_process),
+        Target::Threads(ids) => (ids, check_thread),
+        Target::All | Target::Launched | Target::Matching(_) => return Ok(Vec::new()),
+    };
+    let (mut running, mut ended, mut first) = (Vec::new(), Vec::new(), None);
+    for &id in &*ids {
+        match check(id) {
+            Ok(()) => running.push(id),
+            Err(Unfit::Ended(error)) => {
+                ended.push(id);
+                first.get_or_insert(error);
+            }
+            Err(Unfit::Thread(error)) => return Err(error),
+        }
+    }
+    match first {
+        Some(error) if running.is_empty() => Err(error),
+        _ => {
+            *ids = running;
+            Ok(ended)
+        }
+    }
+}
+
+/// Whether an ID is a target.
+type Check = fn(u32) -> Result<(), Unfit>;
+
+/// Why an ID is no target.
+enum Unfit {
+    /// Nothing that runs has it.
+    Ended(anyhow::Error),
+    /// It is a thread's, and not a process's.
+    Thread(anyhow::Error),
+}
+
+fn check_process(pid: u32) -> Result<(), Unfit> {
+    match process_of(pid) {
+        Some(process) if process == pid => {
+            runs_or_bail("process", "PID", pid).map_err(Unfit::Ended)
+        }
+        Some(process) => Err(Unfit::Thread(anyhow!(
+            "{pid} is a thread of process {process}; use -t {pid} for that thread, or -p {process} for the whole process"
+        ))),
+        None => Err(Unfit::Ended(anyhow!(
+            "there is no process with PID {pid}; `pgrep -a NAME` finds the PID of a program"
+        ))),
+    }
+}
+
+fn check_thread(tid: u32) -> Result<(), Unfit> {
+    let found = match process_of(tid) {
+        Some(_) => runs_or_bail("thread", "TID", tid),
+        None => Err(anyhow!(
+            "there is no thread with TID {tid}; `ps -L -p PID` lists the threads of a process"
+        )),
+    };
+    found.map_err(Unfit::Ended)
 }
 
 fn runs_or_bail(noun: &str, id_noun: &str, id: u32) -> Result<()> {
@@ -88,7 +150,7 @@ fn process_of(id: u32) -> Option<u32> {
 pub(crate) fn ids(target: &Target) -> &[u32] {
     match target {
         Target::Processes(ids) | Target::Threads(ids) => ids,
-        Target::All | Target::Launched => &[],
+        Target::All | Target::Launched | Target::Matching(_) => &[],
     }
 }
 
@@ -115,6 +177,11 @@ pub(crate) fn busiest() -> Vec<u32> {
         .collect();
     used.sort_unstable_by(|left, right| right.cmp(left));
     used.into_iter().map(|(_, pid)| pid).collect()
+}
+
+/// The PIDs of all processes, each with its parent's.
+pub(crate) fn parents() -> impl Iterator<Item = (u32, u32)> {
+    all().map(|(pid, stat)| (pid, stat.parent))
 }
 
 /// All processes.
@@ -171,6 +238,7 @@ mod tests {
             stat,
             Stat {
                 state: b'R',
+                parent: 1,
                 cpu_ticks: 12,
                 threads: 3,
                 started_ticks: 100
@@ -184,6 +252,7 @@ mod tests {
     fn a_zombie_leader_runs_while_it_has_other_threads() {
         let stat = |state, threads| Stat {
             state,
+            parent: 1,
             cpu_ticks: 0,
             threads,
             started_ticks: 0,
@@ -196,6 +265,7 @@ mod tests {
     fn a_process_is_likely_to_run_if_it_has_run_lately_or_often() {
         let stat = |cpu_ticks, started_ticks| Stat {
             state: b'S',
+            parent: 1,
             cpu_ticks,
             threads: 1,
             started_ticks,
@@ -218,9 +288,11 @@ mod tests {
     #[test]
     fn this_process_exists_and_uses_cpu() {
         let own = std::process::id();
-        check(&Target::Processes(vec![own])).unwrap();
+        let mut target = Target::Processes(vec![u32::MAX - 1, own]);
+        assert_eq!(without_ended(&mut target).unwrap(), [u32::MAX - 1]);
+        assert_eq!(target, Target::Processes(vec![own]));
         assert!(any_runs(&[own]) && !any_runs(&[]));
-        let error = check(&Target::Processes(vec![u32::MAX - 1]))
+        let error = without_ended(&mut Target::Processes(vec![u32::MAX - 1]))
             .unwrap_err()
             .to_string();
         assert!(error.contains(&(u32::MAX - 1).to_string()), "{error}");

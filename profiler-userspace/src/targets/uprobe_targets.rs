@@ -62,14 +62,17 @@ pub(crate) fn of_target(
     let mut targets = Vec::new();
     match &plan.target {
         Target::Processes(ids) | Target::Threads(ids) => {
-            for &id in ids {
-                let of_this = mapped(id, is_meant);
-                if of_this.is_empty() {
-                    return Err(format!("{id} has not mapped"));
-                }
-                targets.extend(of_this);
+            // Of several, some may be without it: shells beside what they run.
+            targets.extend(ids.iter().flat_map(|&id| mapped(id, is_meant)));
+            if targets.is_empty() {
+                let (none, verb) = match ids[..] {
+                    [id] => (id.to_string(), "has not"),
+                    _ => (format!("none of {} targets", ids.len()), "has"),
+                };
+                return Err(format!("{none} {verb} mapped"));
             }
         }
+        Target::Matching(_) => {}
         Target::Launched => {
             let program = plan.launch.as_deref().and_then(command::program);
             let files = program
@@ -139,7 +142,7 @@ pub(crate) fn mapped(id: u32, is_meant: &dyn Fn(&Path) -> bool) -> Vec<UprobeTar
             mapping,
             seen: SystemTime::now(),
         };
-        if let Some(opened) = processes.open(backing, &[owner]) {
+        if let Ok(opened) = processes.open(backing, &[owner]) {
             targets.push(UprobeTarget {
                 file: opened.file,
                 shown,

@@ -167,7 +167,7 @@ impl OfflineWalker {
         let object = self
             .objects
             .entry(place.backing)
-            .or_insert_with(|| Object::read(processes.open(place.backing, &[owner])?.file));
+            .or_insert_with(|| Object::read(processes.open(place.backing, &[owner]).ok()?.file));
         let object = object.as_mut()?;
         let own_address = object.elf.segments.address(FileOffset(place.offset))?;
         let part = (place.backing, own_address.0 >> READ_TOGETHER_BITS);

@@ -55,6 +55,8 @@ pub(super) enum Instead<'a> {
     Nothing,
     /// A flag of ours, with the same value if there was one.
     Flag(&'a str),
+    /// A command line of ours instead of the whole.
+    Line(&'static str),
 }
 
 /// Names of a flag of others, whether it takes a value, what to write instead, and why.
@@ -99,6 +101,43 @@ pub(super) const FLAGS: &[Flag] = &[
         true,
         Instead::Nothing,
         "stacks have no table of fixed size here",
+    ),
+    (
+        &["--cgroup", "--cgroupmap", "-G"],
+        true,
+        Instead::Line("flame-bpf -d 10 -p $(paste -sd, /sys/fs/cgroup/NAME/cgroup.procs)"),
+        "cgroups are no targets; name the processes in one",
+    ),
+    (
+        &["--container", "--pod", "--unit"],
+        true,
+        Instead::Line("flame-bpf -d 10 --children -p PID"),
+        "containers, pods and units are no targets; name the first process of one (`docker inspect -f '{{.State.Pid}}' NAME`, \
+         `systemctl show -P MainPID NAME`)",
+    ),
+    (
+        &["--native", "--idle", "--gil"],
+        false,
+        Instead::Nothing,
+        "native frames are always shown, and threads that wait with --off-cpu or --wall",
+    ),
+    (
+        &["--subprocesses"],
+        false,
+        Instead::Flag("--children"),
+        "children are sampled with --children",
+    ),
+    (
+        &["--format"],
+        true,
+        Instead::Line("flame-bpf -p PID -d 10 -o profile.speedscope.json"),
+        "the name of the output tells its format",
+    ),
+    (
+        &["--memory"],
+        false,
+        Instead::Flag("--alloc"),
+        "who allocates memory is shown by --alloc",
     ),
 ];
 

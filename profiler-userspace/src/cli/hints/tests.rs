@@ -98,6 +98,30 @@ fn flags_of_perf_are_answered() {
 }
 
 #[test]
+fn flags_of_py_spy_and_of_container_tools_are_answered() {
+    for (typed, ours) in [
+        ("--native -p 185", "flame-bpf -p 185"),
+        ("--subprocesses -p 185", "flame-bpf --children -p 185"),
+        ("--memory -p 185", "flame-bpf --alloc -p 185"),
+        ("--container web -a 1", "flame-bpf -d 10 --children -p PID"),
+        (
+            "--format speedscope -p 185",
+            "flame-bpf -p PID -d 10 -o profile.speedscope.json",
+        ),
+    ] {
+        assert_eq!(tip(typed), ours, "{typed}");
+    }
+    for line in ["--cgroup web -a 1", "-G web -a", "-a --cgroup=web 1"] {
+        let said = said(line);
+        assert!(
+            said.contains("cgroups are no targets")
+                && said.contains("/sys/fs/cgroup/NAME/cgroup.procs"),
+            "{line}: {said}"
+        );
+    }
+}
+
+#[test]
 fn verbs_of_other_tools_are_answered() {
     for (typed, ours) in [
         ("record -g -p 185", "flame-bpf -p 185"),

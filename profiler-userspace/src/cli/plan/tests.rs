@@ -78,6 +78,8 @@ fn without_flags_the_whole_machine_is_recorded_until_ctrl_c() {
             sampling: Sampling::Frequency(99),
             outputs: vec![file("flamegraph.svg", Format::SVG)],
         }],
+        children: Children::None,
+        run_as: None,
         duration: None,
         window: None,
         live: false,
@@ -116,6 +118,23 @@ fn without_flags_the_whole_machine_is_recorded_until_ctrl_c() {
 #[test]
 fn target_flags_make_the_target() {
     assert_eq!(plan("-p 7").target, Target::Processes(vec![7]));
+    assert_eq!(plan("-p 7").children, Children::None);
+    assert_eq!(plan("-p 7 --children").children, Children::All);
+    let wanted = plan("-n nginx -n redis.* --exe /usr/bin/x");
+    let Target::Matching(matching) = &wanted.target else {
+        panic!("{wanted:?}");
+    };
+    assert_eq!(
+        matching.to_string(),
+        "is named nginx or is named redis.* or runs /usr/bin/x"
+    );
+    assert_eq!(wanted.children, Children::ToCome);
+    assert_eq!(plan("--as-user -- x").run_as, Some(CommandUser::Caller));
+    assert_eq!(
+        plan("--as-user=me -- x").run_as,
+        Some(CommandUser::Named("me".into()))
+    );
+    assert_eq!(plan("-- x").children, Children::ToCome);
     assert_eq!(
         plan("-p 9,7 --pid 8 -p9").target,
         Target::Processes(vec![9, 7, 8]),

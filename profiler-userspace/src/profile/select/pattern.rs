@@ -27,7 +27,10 @@ impl Pattern {
     }
 
     /// One that a whole name must meet.
-    fn whole(text: &str) -> Result<Self, String> {
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn whole(text: &str) -> Result<Self, String> {
         // Alone first, so that what is wrong is said of what was typed.
         Self::parse(text)?;
         Self::parse(&format!("{START}{text}{END}"))

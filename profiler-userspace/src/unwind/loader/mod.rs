@@ -288,7 +288,7 @@ fn open(
     match processes.backing(backing) {
         // Known as code that has no table, it is walked as other memory is.
         Backing::Memory { .. } => processes.open_shared_memory(&owner),
-        _ => processes.open(backing, &[owner]).map(|opened| opened.file),
+        _ => Some(processes.open(backing, &[owner]).ok()?.file),
     }
 }
 
