@@ -296,6 +296,8 @@ pub struct Capture {
     pub guess: bool,
     /// Keep firings that found the CPU idle.
     pub include_idle: bool,
+    /// Keep stacks of this very process; otherwise it is one frame.
+    pub include_self: bool,
     /// Tell threads apart.
     pub per_thread: bool,
     /// Tell CPUs apart.

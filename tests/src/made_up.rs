@@ -200,7 +200,9 @@ impl Maker {
     fn sample(&mut self) -> MadeUpSample {
         let number = self.rng.u32(1..4);
         let name = self.rng.choice(WORST).copied().unwrap_or_default();
+        let process = self.rng.choice(WORST).copied().unwrap_or_default();
         let labels = Labels {
+            process: self.rng.bool().then(|| process.to_owned()),
             comm: Some(name.to_owned()),
             pid: Some(number),
             start: 0,

@@ -77,7 +77,7 @@ fn profile() -> Profile {
             vec![
                 Frame::cpu(1),
                 frame("Web Content", Process),
-                Frame::thread(77),
+                Frame::thread(77, Some("pool-1")),
                 main(),
             ],
             3,
@@ -86,7 +86,7 @@ fn profile() -> Profile {
             vec![
                 Frame::cpu(1),
                 frame("Worker 12", Process),
-                Frame::thread(77),
+                Frame::thread(77, Some("pool-1")),
             ],
             1,
         ),

@@ -387,7 +387,7 @@ fn choices_are_offered_where_the_data_has_them() {
         vec![
             Frame::cpu(cpu),
             frame("sh", FrameKind::Process),
-            Frame::thread(tid),
+            Frame::thread(tid, None),
             frame(name, FrameKind::User),
         ]
     };

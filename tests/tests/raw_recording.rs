@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use flame_bpf::object::{BuildId, Proof, RecordedObject, Segment, Segments};
@@ -118,6 +119,8 @@ fn recording() -> RawRecording {
         1,
         1_000,
     );
+    let name: Arc<[u8]> = b"java a.b.Main\xff".as_slice().into();
+    normalized.name_process(38, 1_234_567_890_123, &name);
     RawRecording {
         facts: Facts {
             writer: "flame-bpf 0.1.0".to_owned(),

@@ -1,7 +1,7 @@
 //! Kernel events: what the kernel half reports between two drains.
 
 use super::layout::{Zero, boundary};
-use super::{CodeKey, MappingKey};
+use super::{COMM_BYTES, CodeKey, MappingKey};
 
 /// Kind of a kernel event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +71,8 @@ boundary! {
         pub code: CodeKey,
         /// Its key in the [checks](super::MappingCheck) of stacks.
         pub mapping_key: MappingKey,
+        /// Name of the process's first thread, NUL-padded.
+        pub leader: [u8; COMM_BYTES],
     }
 }
 

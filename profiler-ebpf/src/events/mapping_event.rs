@@ -15,13 +15,14 @@ use crate::{
         subprog::subprog,
     },
     sample::{context::SampleContext, counters},
+    task,
     walk::{code_cache, code_index, mappings},
 };
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
     abi::{
-        Counter, FrameWord, Header, KernelEventKind, MAPPING_EVENT_WORDS, MAX_USER_WORDS,
-        MappingCheck, MappingKey, PATH_BYTES, PATH_STEPS,
+        COMM_BYTES, Counter, FrameWord, Header, KernelEventKind, MAPPING_EVENT_WORDS,
+        MAX_USER_WORDS, MappingCheck, MappingKey, PATH_BYTES, PATH_STEPS,
     },
     intern::Hash,
 };
@@ -83,6 +84,9 @@ fn check(cpu_slot: u32, scratch: &'static Scratch, context: SampleContext) {
         slot.store(u64::from(stamp.tag()) << 32 | u64::from(check));
     }
 }
+
+/// Words of the name that ends a record.
+const LEADER_WORDS: usize = COMM_BYTES / 8;
 
 /// One frame of a stack after the other.
 struct Frames {
@@ -169,7 +173,7 @@ fn report(scratch: &'static Scratch, context: SampleContext, address: u64) -> bo
         MappingKey::of_file(file, offset.wrapping_sub(mapping.start))
     };
     // The fields of `MappingEventRecord`, in order.
-    let words: [u64; MAPPING_EVENT_WORDS] = [
+    let words: [u64; MAPPING_EVENT_WORDS - LEADER_WORDS] = [
         u64::from(KernelEventKind::Mapping as u32) | u64::from(ids.tgid) << 32,
         incarnation,
         mapping.start,
@@ -183,6 +187,9 @@ fn report(scratch: &'static Scratch, context: SampleContext, address: u64) -> bo
     for (place, word) in report.record.iter().zip(words) {
         place.store(word);
     }
+    let leader = task::leader_comm();
+    report.record[MAPPING_EVENT_WORDS - 2].store(leader[0]);
+    report.record[MAPPING_EVENT_WORDS - 1].store(leader[1]);
     report.length.store(0);
     let is_file = key.device != 0;
     if is_file && file_known.load() != file.0 {

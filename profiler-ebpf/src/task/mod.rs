@@ -134,6 +134,13 @@ pub(crate) fn note_own_level() {
     }
 }
 
+/// The name of the running task's process: that of its first thread.
+#[inline(always)]
+pub(crate) fn leader_comm() -> [u64; 2] {
+    let comm = leader(current_address()) + u64::from(config!(layout.task_comm));
+    memory::kernel_words(comm).unwrap_or_default()
+}
+
 /// See `SampleKey::incarnation`.
 #[inline(always)]
 pub(crate) fn incarnation() -> u64 {

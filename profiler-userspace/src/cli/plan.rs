@@ -294,6 +294,7 @@ fn capture(stacks: &StackArgs, events: &[Event]) -> Result<Capture> {
         call_graph: stacks.call_graph.unwrap_or_default(),
         kernel_stacks: !stacks.user_stacks_only,
         include_idle: stacks.include_idle,
+        include_self: stacks.include_self,
         per_thread: stacks.per_thread || wants(Format::shows_threads),
         per_cpu: stacks.per_cpu || is_on_cpu && wants(Format::shows_cpus),
         label_frames: LabelFrames {

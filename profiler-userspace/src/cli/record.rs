@@ -137,6 +137,9 @@ pub(super) struct StackArgs {
     /// Keep samples of idle CPUs (whole machine only)
     #[arg(short = 'I', long)]
     pub(super) include_idle: bool,
+    /// Show the stacks of flame-bpf itself, which otherwise is one frame
+    #[arg(long)]
+    pub(super) include_self: bool,
     /// Show native frames alone, not the functions that interpreters run (Python, perl, PHP, Ruby, Lua)
     #[arg(long)]
     pub(super) no_runtimes: bool,

@@ -5,7 +5,7 @@
 
 use super::matching::{Class, SameBuilds};
 use crate::profile::{
-    CallTree, Frame, FrameId, FrameKind, IndexSet, NodeIndex, Profile, TreeSample,
+    CallTree, Frame, FrameId, FrameKind, IndexSet, Labels, NodeIndex, Profile, TreeSample,
 };
 use foldhash::HashMap;
 
@@ -144,7 +144,7 @@ impl Growing {
     fn names_of_programs(&mut self, sides: &[Vec<Profile>; 2]) {
         let only = |profiles: &Vec<Profile>| {
             let labels = profiles.iter().flat_map(Profile::all_labels);
-            let mut names = labels.filter_map(|labels| labels.comm.as_deref());
+            let mut names = labels.filter_map(Labels::name);
             let first = names.next()?;
             names.all(|name| name == first).then(|| first.to_owned())
         };
@@ -166,7 +166,7 @@ impl Growing {
             .collect();
         let roots: Vec<Option<usize>> = profile
             .all_labels()
-            .map(|labels| self.root(labels.comm.as_deref(), side))
+            .map(|labels| self.root(labels.name(), side))
             .collect();
         let mut places: HashMap<(Option<usize>, NodeIndex), usize> = HashMap::default();
         for sample in tree.samples().iter().filter(|sample| sample.weight > 0) {
@@ -213,19 +213,19 @@ impl Growing {
     }
 
     /// The frame that stands for a process.
-    fn root(&mut self, comm: Option<&str>, side: usize) -> Option<usize> {
-        let comm = comm?;
+    fn root(&mut self, name: Option<&str>, side: usize) -> Option<usize> {
+        let owner = name?;
         let stable = match &self.program {
             Some(_) => PROGRAM.to_owned(),
             None => {
                 let frame = Frame {
-                    name: comm.to_owned(),
+                    name: owner.to_owned(),
                     kind: FrameKind::Process,
                 };
                 self.same_builds.stable(&frame).into_owned()
             }
         };
-        let name = self.name(stable, Class::Owner, comm, side);
+        let name = self.name(stable, Class::Owner, owner, side);
         Some(self.child(None, name))
     }
 

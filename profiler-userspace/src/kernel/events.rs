@@ -6,8 +6,8 @@
 use crate::process::{CopiedText, FunctionEvent, MappingEvent, ProcessKey};
 use aya::maps::{MapData, RingBuf};
 use profiler_common::abi::{
-    CodeKey, CopiedString, FUNCTION_EVENT_WORDS, FrameWord, KernelEventKind, KernelEventRecord,
-    MAPPING_EVENT_WORDS, MappingEventRecord, MappingKey,
+    COMM_BYTES, CodeKey, CopiedString, FUNCTION_EVENT_WORDS, FrameWord, KernelEventKind,
+    KernelEventRecord, MAPPING_EVENT_WORDS, MappingEventRecord, MappingKey,
 };
 use std::os::fd::{AsFd as _, BorrowedFd};
 
@@ -110,6 +110,7 @@ fn parse(record: &[u8]) -> Option<KernelEvent> {
             modified: word(7)?,
         },
         mapping_key: MappingKey(word(8)?),
+        leader: comm([word(9)?, word(10)?]),
     };
     let path = record.get(MAPPING_EVENT_WORDS * 8..)?;
     let names = path.split_inclusive(|&byte| byte == 0);
@@ -121,9 +122,18 @@ fn parse(record: &[u8]) -> Option<KernelEvent> {
             offset: mapped.offset,
             code: mapped.code,
             mapping_key: mapped.mapping_key,
+            leader: mapped.leader,
             names: names.collect(),
         })
     })
+}
+
+/// A thread's name in two words.
+fn comm([first, last]: [u64; 2]) -> [u8; COMM_BYTES] {
+    let mut comm = [0; COMM_BYTES];
+    comm[..8].copy_from_slice(&first.to_ne_bytes());
+    comm[8..].copy_from_slice(&last.to_ne_bytes());
+    comm
 }
 
 /// The fields of a [`FunctionEventRecord`](profiler_common::abi::FunctionEventRecord), and its strings.
@@ -174,7 +184,19 @@ mod tests {
 
     #[test]
     fn a_mapping_is_read_with_its_path() {
-        let words = [3 | 7 << 32, 11, 0x1000, 0x3000, 0x2000, 5, 6, 8, 9];
+        let words = [
+            3 | 7 << 32,
+            11,
+            0x1000,
+            0x3000,
+            0x2000,
+            5,
+            6,
+            8,
+            9,
+            u64::from_ne_bytes(*b"a leader"),
+            0,
+        ];
         let Some(KernelEvent::Mapping(seen)) = parse(&record(&words, b"cat\0bin\0cut short"))
         else {
             panic!()
@@ -185,6 +207,7 @@ mod tests {
         );
         assert_eq!((seen.range, seen.offset), (0x1000..0x3000, 0x2000));
         assert_eq!((seen.code.inode, seen.mapping_key), (6, MappingKey(9)));
+        assert_eq!(&seen.leader, b"a leader\0\0\0\0\0\0\0\0");
         assert_eq!(
             seen.names,
             [b"cat".as_slice().into(), b"bin".as_slice().into()]

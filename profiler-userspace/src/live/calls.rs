@@ -30,14 +30,16 @@ pub(super) const JOINED: &str = "[rare stacks]";
 /// Owner of a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Owner {
-    /// The name of the process, or of the thread.
-    pub(super) comm: String,
+    /// The name of the process, or of the thread where only that is known.
+    pub(super) name: String,
     /// The process ID; none of owners that are told apart by name alone.
     pub(super) pid: Option<u32>,
     /// When the process began, as in [`Labels::start`].
     pub(super) start: u64,
     /// The thread ID, where threads are told apart.
     pub(super) tid: Option<u32>,
+    /// The thread's name, where that is another.
+    pub(super) thread: Option<String>,
     /// The CPU, where CPUs are told apart.
     pub(super) cpu: Option<u32>,
 }
@@ -45,10 +47,11 @@ pub(super) struct Owner {
 impl Owner {
     fn new(labels: &Labels) -> Self {
         Self {
-            comm: labels.comm.clone().unwrap_or_default(),
+            name: labels.name().unwrap_or_default().to_owned(),
             pid: labels.pid,
             start: labels.start,
             tid: labels.tid,
+            thread: labels.thread().map(str::to_owned),
             cpu: labels.cpu,
         }
     }
@@ -56,7 +59,7 @@ impl Owner {
     /// The same, by name alone.
     fn nameless(&self) -> Self {
         Self {
-            comm: self.comm.clone(),
+            name: self.name.clone(),
             ..Self::default()
         }
     }
@@ -408,7 +411,7 @@ impl Calls {
     fn mark(&mut self, parent: Option<u32>) -> u32 {
         let parent = parent.unwrap_or_else(|| {
             let owner = self.owners.insert_full(Owner {
-                comm: JOINED.to_owned(),
+                name: JOINED.to_owned(),
                 ..Owner::default()
             });
             self.child(None, What::Owner(owner.0 as u32))

@@ -119,9 +119,11 @@ impl<'a> Saving<'a> {
     }
 
     fn labels(&mut self, owner: &Owner) -> LabelsIndex {
-        let comm = (self.wanted.grouping != Grouping::Nothing).then(|| owner.comm.clone());
+        let is_named = self.wanted.grouping != Grouping::Nothing;
+        let comm = owner.thread.as_ref().unwrap_or(&owner.name);
         self.profile.labels(Labels {
-            comm,
+            process: is_named.then(|| owner.name.clone()),
+            comm: is_named.then(|| comm.clone()),
             pid: owner.pid,
             start: owner.start,
             tid: owner.tid,

@@ -103,7 +103,7 @@ pub(super) fn go(top: &mut Top, back: bool) {
             in_table(names, pattern, top.state.row[0], back)
         }
         View::Processes => {
-            let names = top.processes.iter().map(|row| &*row.owner.comm);
+            let names = top.processes.iter().map(|row| &*row.owner.name);
             in_table(names, pattern, top.state.row[1], back)
         }
     };

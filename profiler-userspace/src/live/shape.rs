@@ -345,12 +345,15 @@ pub(super) fn is_shown(kind: FrameKind, wanted: &Wanted) -> bool {
 
 /// How an owner reads, as far as owners are told apart.
 pub(super) fn owner_name(owner: &Owner, grouping: Grouping) -> Option<Name> {
-    let comm = visible(&owner.comm);
+    let name = visible(&owner.name);
     let text = match (grouping, owner.pid, owner.tid) {
         (Grouping::Nothing, ..) => return None,
-        (Grouping::Threads, Some(pid), Some(tid)) => format!("{comm} ({pid}/{tid})"),
-        (Grouping::Processes | Grouping::Threads, Some(pid), _) => format!("{comm} ({pid})"),
-        _ => comm.into_owned(),
+        (Grouping::Threads, Some(pid), Some(tid)) => match &owner.thread {
+            Some(thread) => format!("{name} ({pid}/{tid} {})", visible(thread)),
+            None => format!("{name} ({pid}/{tid})"),
+        },
+        (Grouping::Processes | Grouping::Threads, Some(pid), _) => format!("{name} ({pid})"),
+        _ => name.into_owned(),
     };
     Some(Name {
         text: text.into(),

@@ -213,6 +213,10 @@ impl Document<'_, '_> {
         self.table(
             "owners",
             &mut [
+                (
+                    "process",
+                    &mut column(all(), |labels| labels.process.clone()),
+                ),
                 ("comm", &mut column(all(), |labels| labels.comm.clone())),
                 ("pid", &mut column(all(), |labels| labels.pid)),
                 ("tid", &mut column(all(), |labels| labels.tid)),

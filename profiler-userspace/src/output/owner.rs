@@ -10,12 +10,16 @@ const UNKNOWN: &str = "[unknown]";
 
 /// The name of whose labels these are: `postgres (pid 12, tid 13)`, behind its source where these are told apart.
 pub(super) fn name(labels: &Labels) -> String {
-    let comm = labels.comm.as_deref().unwrap_or(UNKNOWN);
-    let name = match (labels.pid, labels.tid) {
-        (None, None) => comm.to_owned(),
-        (Some(pid), None) => format!("{comm} (pid {pid})"),
-        (None, Some(tid)) => format!("{comm} (tid {tid})"),
-        (Some(pid), Some(tid)) => format!("{comm} (pid {pid}, tid {tid})"),
+    let process = labels.name().unwrap_or(UNKNOWN);
+    let thread = labels.tid.map(|tid| match labels.thread() {
+        Some(name) => format!("tid {tid} {name}"),
+        None => format!("tid {tid}"),
+    });
+    let ids = [labels.pid.map(|pid| format!("pid {pid}")), thread];
+    let ids: Vec<String> = ids.into_iter().flatten().collect();
+    let name = match &*ids {
+        [] => process.to_owned(),
+        ids => format!("{process} ({})", ids.join(", ")),
     };
     match &labels.source {
         Some(source) => format!("{source}: {name}"),
@@ -30,7 +34,7 @@ pub(super) fn samples(profile: &Profile, tree: &CallTree) -> Vec<(LabelsIndex, V
     for (index, sample) in tree.samples().iter().enumerate() {
         let labels = profile.labels_at(sample.labels);
         let process = (labels.source.as_deref(), labels.pid, labels.start);
-        let key = (process, labels.tid, labels.comm.as_deref());
+        let key = (process, labels.tid, labels.name());
         let (_, samples, weight) = (owners.entry(key)).or_insert((sample.labels, Vec::new(), 0));
         samples.push(index);
         *weight = weight.saturating_add(sample.weight);

@@ -80,6 +80,8 @@ impl EventProfile<'_> {
             subject: title,
             noun: self.event.probe.noun(),
             is_time: self.event.unit() == Unit::Nanoseconds,
+            period_ns: self.event.period_ns(),
+            is_of_machine: plan.target == Target::All,
             counters: self.counted(),
             extent: &self.extent,
             stacks: &self.stacks,

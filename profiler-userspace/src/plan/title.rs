@@ -194,6 +194,7 @@ mod tests {
                 runtimes: true,
                 guess: true,
                 include_idle: false,
+                include_self: false,
                 per_thread: false,
                 per_cpu: false,
                 label_frames: LabelFrames::default(),

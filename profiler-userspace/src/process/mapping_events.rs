@@ -9,7 +9,7 @@ use super::mapping::Mapping;
 use super::mappings::Process;
 use super::{Backing, BackingId, MappedFile, Opened, ProcessKey};
 use crate::object::{FileNumber, RegularFile};
-use profiler_common::abi::{CodeKey, MappingKey};
+use profiler_common::abi::{COMM_BYTES, CodeKey, MappingKey};
 use std::ffi::OsString;
 use std::ops::Range;
 use std::os::unix::ffi::OsStringExt as _;
@@ -28,6 +28,8 @@ pub struct MappingEvent {
     pub code: CodeKey,
     /// Its key in the checks of stacks.
     pub mapping_key: MappingKey,
+    /// Name of the process's first thread, NUL-padded.
+    pub leader: [u8; COMM_BYTES],
     /// The file's names from the last to the first; empty if they were reported before.
     pub names: Vec<Box<[u8]>>,
 }
@@ -220,6 +222,7 @@ mod tests {
             offset: 0x1000,
             code: code(inode),
             mapping_key: MappingKey(inode << 8),
+            leader: *b"first thread\0\0\0\0",
             names: names.iter().map(|name| name.as_bytes().into()).collect(),
         }
     }

@@ -12,6 +12,7 @@ mod liveness;
 mod mapping;
 mod mapping_events;
 mod mappings;
+mod names;
 mod open_files;
 mod opening;
 pub mod proc_maps;

@@ -197,6 +197,7 @@ mod tests {
                     modified: 1,
                 },
                 mapping_key: MappingKey(inode),
+                leader: [0; 16],
                 names: vec![b"x".as_slice().into()],
             };
             if let Todo::Open(unopened) = processes.take_in(&event) {

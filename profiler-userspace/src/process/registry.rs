@@ -10,6 +10,7 @@ use super::liveness::Liveness;
 use super::mapping::Mapping;
 use super::mapping_events::Reported;
 use super::mappings::{Process, Reading};
+use super::names::ProcessNames;
 use super::open_files::OpenFiles;
 use super::opening::{self, Unreachable};
 use super::{
@@ -21,6 +22,7 @@ use foldhash::HashMap;
 use profiler_common::abi::{CodeKey, FrameWord};
 use std::collections::HashSet;
 use std::io::{self, ErrorKind};
+use std::sync::Arc;
 
 /// The most readings kept of one process; see [`Processes::refresh`].
 const MAX_READINGS: usize = 8;
@@ -44,6 +46,7 @@ pub struct Processes {
     backings: Backings,
     jit_maps: JitMaps,
     functions: Functions,
+    names: ProcessNames,
     pub(super) open_files: OpenFiles,
     // Key by which the kernel half knows the vDSO.
     vdso: Option<CodeKey>,
@@ -208,12 +211,20 @@ impl Processes {
     /// Takes in what the kernel half reported of a mapping.
     pub fn take_in(&mut self, event: &MappingEvent) -> Todo {
         self.liveness.note(event.process_key);
+        self.names
+            .take(event.process_key, &event.leader, &self.liveness);
         let process = self.known.entry(event.process_key).or_default();
         match event.add_to(process, &mut self.backings, self.vdso) {
             Reported::Memory { is_first: true } => Todo::LookAtProcess,
             Reported::File(file) if !self.open_files.was_opened(file.backing) => Todo::Open(file),
             Reported::File(_) | Reported::Memory { .. } | Reported::Known => Todo::Nothing,
         }
+    }
+
+    /// The name of a process that was sampled, where it has one that is not a thread's. Anything may be in it.
+    pub fn name(&mut self, process_key: ProcessKey) -> Option<&Arc<[u8]>> {
+        self.names.look(process_key, &self.liveness);
+        self.names.get(process_key)
     }
 
     /// Notes what the kernel half knows the vDSO by.
@@ -340,6 +351,7 @@ impl Processes {
         self.known.remove(&process_key);
         self.jit_maps.let_go(process_key);
         self.functions.let_go(process_key);
+        self.names.let_go(process_key);
         self.liveness.forget(process_key);
     }
 }

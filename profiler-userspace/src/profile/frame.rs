@@ -110,9 +110,14 @@ impl FrameKind {
 }
 
 impl Frame {
-    /// The label of one thread, for `--per-thread`. [`super::fold::parse`] knows it by its shape.
-    pub fn thread(tid: u32) -> Self {
-        Self::new(format!("[tid {tid}]"), FrameKind::Label)
+    /// The label of one thread, for `--per-thread`, with its name where that is not its process's. [`super::fold::parse`]
+    /// knows it by its shape.
+    pub fn thread(tid: u32, name: Option<&str>) -> Self {
+        let label = match name {
+            Some(name) => format!("[tid {tid} {name}]"),
+            None => format!("[tid {tid}]"),
+        };
+        Self::new(label, FrameKind::Label)
     }
 
     /// The label of one CPU, for `--per-cpu`. [`super::fold::parse`] knows it by its shape.
@@ -124,6 +129,21 @@ impl Frame {
         let name = name.into();
         Self { name, kind }
     }
+}
+
+/// The number in the label of a thread, and the name if there is one.
+pub(super) fn thread_label(label: &str) -> Option<(&str, Option<&str>)> {
+    let inside = label.strip_prefix("[tid ")?.strip_suffix(']')?;
+    match inside.split_once(' ') {
+        Some((_, "")) => None,
+        Some((digits, name)) => Some((digits, Some(name))),
+        None => Some((inside, None)),
+    }
+}
+
+/// The number in the label of a CPU.
+pub(super) fn cpu_label(label: &str) -> Option<&str> {
+    label.strip_prefix("[cpu ")?.strip_suffix(']')
 }
 
 /// Whether the name is that of a synthetic frame. `[module+0x1f]` is a place in a program, and so not.

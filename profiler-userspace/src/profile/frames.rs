@@ -3,6 +3,7 @@
 //! In: frames from root to leaf. Out: a [`Profile`] whose [`View`](super::View) is these frames again. The labels in
 //! front are the sample's, inlined functions become lines of what they are in, and what the kernel has is its own stack.
 
+use super::frame::{cpu_label, thread_label};
 use super::model::{Function, Labels, Line, Location, Profile, Sample};
 use super::normalized::{LocationIndex, NormalizedStack, NormalizedStackIndex};
 use super::{FrameKind, FrameRef, WindowIndex};
@@ -237,15 +238,14 @@ fn place(profile: &mut Profile, lines: &[Line], kind: FrameKind) -> LocationInde
 fn labels<'a, 'b>(stack: &'b [SourceFrame<'a>]) -> (Labels, &'b [SourceFrame<'a>]) {
     let mut labels = Labels::default();
     let mut rest = stack;
-    let number = |at: &SourceFrame<'a>, start| {
-        let digits = at.frame.name.strip_prefix(start)?.strip_suffix(']')?;
+    let number = |digits: &str| {
         // A zero in front would be lost.
         let number: u32 = digits.parse().ok()?;
         (number.to_string() == digits).then_some(number)
     };
     if let Some((first, behind)) = rest.split_first()
         && first.frame.kind == FrameKind::Label
-        && let Some(cpu) = number(first, "[cpu ")
+        && let Some(cpu) = cpu_label(first.frame.name).and_then(number)
         && behind
             .first()
             .is_some_and(|next| next.frame.kind == FrameKind::Process)
@@ -262,9 +262,14 @@ fn labels<'a, 'b>(stack: &'b [SourceFrame<'a>]) -> (Labels, &'b [SourceFrame<'a>
     if labels.comm.is_some()
         && let Some((first, behind)) = rest.split_first()
         && first.frame.kind == FrameKind::Label
-        && let Some(tid) = number(first, "[tid ")
+        && let Some((digits, thread)) = thread_label(first.frame.name)
+        && let Some(tid) = number(digits)
+        && thread != labels.comm.as_deref()
     {
         labels.tid = Some(tid);
+        if let Some(thread) = thread {
+            labels.process = labels.comm.replace(thread.to_owned());
+        }
         rest = behind;
     }
     (labels, rest)

@@ -79,6 +79,8 @@ pub struct LabelsIndex(pub u32);
 /// Whom a sample belongs to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Labels {
+    /// The process's name; none where it is not known, or a thread's is all there is.
+    pub process: Option<String>,
     /// The thread's name; none where text does not tell of one.
     pub comm: Option<String>,
     /// The process ID; none where it is not known.
@@ -92,6 +94,19 @@ pub struct Labels {
     pub cpu: Option<u32>,
     /// The file or host that the sample came from, where these are told apart.
     pub source: Option<String>,
+}
+
+impl Labels {
+    /// The name of the process, or of the thread where only that is known.
+    pub fn name(&self) -> Option<&str> {
+        self.process.as_deref().or(self.comm.as_deref())
+    }
+
+    /// The thread's name, where threads are told apart and it is not the process's.
+    pub fn thread(&self) -> Option<&str> {
+        let comm = self.comm.as_deref();
+        comm.filter(|_| self.tid.is_some() && comm != self.name())
+    }
 }
 
 /// Which labels are frames where samples have them: threads and CPUs may be told apart for readers who choose among them.

@@ -7,6 +7,7 @@
 
 use super::raw::Who;
 use super::{FrameKind, Window, WindowIndex, WindowTotals, number};
+use foldhash::HashMap;
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 use profiler_common::abi::{Fallbacks, StackEnd, ThreadState};
@@ -161,6 +162,8 @@ pub struct NormalizedProfile {
     pub window: Window,
     /// Those that it is divided into; empty where it is not.
     pub windows: Vec<WindowTotals>,
+    /// Names of processes, by ID and start.
+    processes: HashMap<(u32, u64), Arc<[u8]>>,
     names: IndexSet<NamedFunction>,
     locations: IndexSet<Location>,
     stacks: IndexSet<NormalizedStack>,
@@ -175,6 +178,27 @@ impl NormalizedProfile {
             window,
             ..Self::default()
         }
+    }
+
+    /// The same time, windows and processes, with nothing counted yet.
+    #[must_use]
+    pub fn without_samples(&self) -> Self {
+        Self {
+            window: self.window,
+            windows: self.windows.clone(),
+            processes: self.processes.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// Notes the name of a process, the latest one.
+    pub fn name_process(&mut self, pid: u32, start: u64, name: &Arc<[u8]>) {
+        self.processes.insert((pid, start), Arc::clone(name));
+    }
+
+    /// The name of the process that a label is of, where it is known. Bytes from the target: anything may be in it.
+    pub fn process_name(&self, label: &Label) -> Option<&Arc<[u8]>> {
+        self.processes.get(&(label.pid, label.start))
     }
 
     /// The location of a function that has its name.
@@ -236,11 +260,7 @@ impl NormalizedProfile {
         mut change: impl FnMut(NormalizedKey, Sums) -> Option<(NormalizedKey, Sums)>,
         change_waker: impl Fn(NormalizedWaker) -> NormalizedWaker,
     ) -> Self {
-        let mut part = Self {
-            window: self.window,
-            windows: self.windows.clone(),
-            ..Self::default()
-        };
+        let mut part = self.without_samples();
         let kept = self.samples().filter_map(|(key, sums)| change(*key, sums));
         for (key, sums) in kept {
             let mut keep = |index: NormalizedStackIndex| part.keep(self, index);

@@ -112,6 +112,22 @@ impl Parts {
     }
 }
 
+impl RawProfile {
+    /// Takes the stacks away from the samples of a process, and from what it woke others with.
+    pub fn drop_stacks_of(&mut self, pid: u32) {
+        for sample in self
+            .samples
+            .iter_mut()
+            .filter(|sample| sample.who.tgid == pid)
+        {
+            (sample.user, sample.kernel) = (None, None);
+        }
+        for waker in self.wakers.iter_mut().filter(|waker| waker.who.tgid == pid) {
+            (waker.user, waker.kernel) = (None, None);
+        }
+    }
+}
+
 /// What tells samples apart.
 type Key = (
     Who,

@@ -141,6 +141,7 @@ impl Selection {
                     .change_owners(of_wakers, |at, labels| match owners.get(at) {
                         Some(owner) if owner.is_hidden => Labels {
                             comm: None,
+                            process: None,
                             ..labels
                         },
                         _ => labels,
@@ -183,8 +184,11 @@ impl Selection {
             |of| of.cpu.is_some(),
             "CPUs; record with --per-cpu",
         )?;
-        // A process is called as one of its threads is.
-        let named = labels().filter(|labels| self.processes.iter().any(|who| who.is_name(labels)));
+        // A process may be called as one of its threads is.
+        let named = labels().filter(|labels| {
+            let names = process_names(labels);
+            self.processes.iter().any(|who| who.is_name(&names))
+        });
         let named: HashSet<_> = named
             .filter_map(|labels| Some((labels.pid?, labels.start)))
             .collect();
@@ -194,11 +198,15 @@ impl Selection {
                     .pid
                     .is_some_and(|pid| named.contains(&(pid, labels.start)))
             };
-            let is_process = |who: &Who| who.is(labels.pid, labels) || of_named();
+            let is_process = |who: &Who| who.is(labels.pid, &process_names(labels)) || of_named();
+            let thread = labels.comm.as_deref().or(labels.name());
             if !self.processes.is_empty() && !self.processes.iter().any(is_process) {
                 Some(Reason::Process)
             } else if !self.threads.is_empty()
-                && !self.threads.iter().any(|who| who.is(labels.tid, labels))
+                && !self
+                    .threads
+                    .iter()
+                    .any(|who| who.is(labels.tid, thread.as_slice()))
             {
                 Some(Reason::Thread)
             } else if !self.cpus.is_empty()
@@ -223,6 +231,17 @@ impl Owners {
     }
 }
 
+/// Names by which a process may be selected: its own, that of a runtime without what it runs, and a thread's.
+fn process_names(labels: &Labels) -> Vec<&str> {
+    let name = labels.process.as_deref();
+    let runtime = name.and_then(|name| Some(name.split_once(' ')?.0));
+    let runtime = runtime.filter(|name| ["java", "node", "nodejs"].contains(name));
+    [name, runtime, labels.comm.as_deref()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
 /// Whether the name of an owner, which a stack begins with, meets patterns for frames.
 #[derive(Clone, Copy)]
 struct OwnerMatch {
@@ -233,7 +252,7 @@ struct OwnerMatch {
 impl OwnerMatch {
     fn new(selection: &Selection, labels: &Labels) -> Self {
         let meets = |patterns: &[Pattern]| {
-            let name = labels.comm.as_ref();
+            let name = labels.name();
             name.is_some_and(|name| patterns.iter().any(|pattern| pattern.is_met_by(name)))
         };
         let is_hidden = meets(&selection.hide);
@@ -248,6 +267,7 @@ impl OwnerMatch {
         let Labels {
             pid,
             start,
+            process,
             comm,
             tid,
             ..
@@ -256,6 +276,7 @@ impl OwnerMatch {
             true => Labels {
                 pid,
                 start,
+                process,
                 comm,
                 tid,
                 ..Labels::default()

@@ -32,18 +32,15 @@ impl Labels {
     /// What is shown of them in front of a stack, if it is `wanted`.
     pub fn frames(&self, wanted: LabelFrames) -> impl Iterator<Item = Frame> {
         let Self {
-            comm,
-            tid,
-            cpu,
-            source,
-            ..
+            tid, cpu, source, ..
         } = self;
-        let named = |name: &Option<String>, kind| name.clone().map(|name| Frame::new(name, kind));
+        let named = |name: Option<&str>, kind| name.map(|name| Frame::new(name, kind));
         let frames = [
-            named(source, FrameKind::Label),
+            named(source.as_deref(), FrameKind::Label),
             cpu.filter(|_| wanted.cpus).map(Frame::cpu),
-            named(comm, FrameKind::Process),
-            tid.filter(|_| wanted.threads).map(Frame::thread),
+            named(self.name(), FrameKind::Process),
+            tid.filter(|_| wanted.threads)
+                .map(|tid| Frame::thread(tid, self.thread())),
         ];
         frames.into_iter().flatten()
     }

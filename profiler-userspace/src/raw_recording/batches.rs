@@ -109,6 +109,9 @@ impl<'a, 'o> Batches<'a, 'o> {
         if batch.name_defined.iter().all(|line| *line == 0) {
             batch.name_defined.clear();
         }
+        if batch.label_processes.iter().all(Vec::is_empty) {
+            batch.label_processes.clear();
+        }
         if batch.sample_wakers.iter().all(|waker| *waker == 0) {
             batch.sample_wakers.clear();
         }
@@ -196,6 +199,10 @@ impl<'a, 'o> Batches<'a, 'o> {
         self.batch
             .label_comms
             .push(comm.unwrap_or_default().to_vec());
+        let process = self.raw_recording.normalized.process_name(&label);
+        self.batch
+            .label_processes
+            .push(process.map_or_else(Vec::new, |name| name.to_vec()));
         self.batch.label_tids.push(number(label.tid));
         self.batch.label_cpus.push(number(label.cpu));
         self.known.bytes += 64;

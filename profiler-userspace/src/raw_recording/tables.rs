@@ -19,6 +19,9 @@ use profiler_common::abi::{Fallbacks, StackEnd};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// No process has a longer name, in bytes.
+const MOST_PROCESS_NAME: usize = 256;
+
 /// No stack is longer: a user stack has 1,024 frames, a kernel stack 127.
 const MOST_FRAMES: usize = 4096;
 
@@ -31,6 +34,8 @@ pub(super) struct Tables {
     pub(super) names: Vec<NameEntry>,
     pub(super) locations: Vec<LocationEntry>,
     pub(super) labels: Vec<Label>,
+    /// Names of processes, by ID and start.
+    pub(super) processes: HashMap<(u32, u64), Arc<[u8]>>,
     pub(super) wakers: Vec<WakerEntry>,
     stacks: Vec<StackEntry>,
     /// The locations of all stacks, each from the root and without those that it shares.
@@ -301,7 +306,8 @@ impl Tables {
             batch.label_tids.len(),
             batch.label_cpus.len(),
         ];
-        if columns != [labels; 4] {
+        let processes = batch.label_processes.len();
+        if columns != [labels; 4] || ![0, labels].contains(&processes) {
             return Err(Stop::Nonsense("there is a label that is incomplete"));
         }
         let number = |number: u64| match number.checked_sub(1) {
@@ -321,6 +327,18 @@ impl Tables {
                 return Err(Stop::Nonsense("there is a label that is too long"));
             };
             place.copy_from_slice(name);
+            if let Some(process) = batch
+                .label_processes
+                .get(at)
+                .filter(|name| !name.is_empty())
+            {
+                if process.len() > MOST_PROCESS_NAME {
+                    return Err(Stop::Nonsense("there is a process whose name is too long"));
+                }
+                budget.spend_for_number(64 + process.len())?;
+                self.processes
+                    .insert((pid, start), process.as_slice().into());
+            }
             self.labels.push(Label {
                 pid,
                 start,

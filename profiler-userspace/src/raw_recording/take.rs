@@ -9,7 +9,7 @@ use super::wire::Batch;
 use crate::object::{BuildId, Proof, RecordedObject, Segment, Segments};
 use crate::profile::WindowIndex;
 use crate::profile::normalized::{
-    Location, LocationIndex, NormalizedKey, NormalizedProfile, NormalizedStack,
+    Label, Location, LocationIndex, NormalizedKey, NormalizedProfile, NormalizedStack,
     NormalizedStackIndex, NormalizedWaker, ObjectIndex, Sums, WakerIndex,
 };
 use profiler_common::abi::ThreadState;
@@ -205,9 +205,17 @@ impl Taken {
         Ok(())
     }
 
+    fn name_process(&mut self, label: &Label) {
+        let Label { pid, start, .. } = *label;
+        if let Some(name) = self.tables.processes.get(&(pid, start)) {
+            self.normalized.name_process(pid, start, name);
+        }
+    }
+
     fn sample(&mut self, key: NormalizedKey, sums: Sums) -> Result<(), Stop> {
         let before = self.normalized.samples().len();
         self.normalized.add(key, sums);
+        self.name_process(&key.label);
         // Samples of several windows with the same key take no more memory than one.
         if self.normalized.samples().len() == before {
             return Ok(());
@@ -284,6 +292,7 @@ impl Taken {
             return Ok(entry.normalized);
         }
         self.budget.spend(96)?;
+        self.name_process(&entry.label);
         let waker = NormalizedWaker {
             label: entry.label,
             user: self.stack(entry.user)?,

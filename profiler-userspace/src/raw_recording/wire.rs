@@ -90,6 +90,9 @@ pub(super) struct Batch {
 
     #[prost(bytes = "vec", repeated, tag = "19")]
     pub(super) label_comms: Vec<Vec<u8>>,
+    /// None at all where no process has a name but those of its threads.
+    #[prost(bytes = "vec", repeated, tag = "40")]
+    pub(super) label_processes: Vec<Vec<u8>>,
     #[prost(uint64, repeated, tag = "20")]
     pub(super) label_tids: Vec<u64>,
     #[prost(uint64, repeated, tag = "21")]

@@ -8,14 +8,19 @@ use super::{losses, stacks};
 use crate::profile::normalized::NormalizedProfile;
 use crate::profile::wall::Sums;
 use crate::text::number::{counted, seconds};
+use foldhash::HashSet;
 use profiler_common::abi::{Class, Counters};
 use std::time::Duration;
 
-/// Over how many stacks, user and kernel, and how many processes a profile spreads.
+/// Over how many whole stacks, of user and kernel frames, and how many processes a profile spreads.
 pub(crate) fn extent(normalized: &NormalizedProfile, processes: usize) -> String {
+    let whole = normalized.samples();
+    let whole: HashSet<_> = whole
+        .map(|(key, _)| (key.user, key.kernel, key.waker))
+        .collect();
     format!(
         "{} in {}",
-        counted(normalized.stacks().len() as u64, "distinct stack"),
+        counted(whole.len() as u64, "distinct stack"),
         counted(processes as u64, "process")
     )
 }
@@ -28,6 +33,10 @@ pub(crate) struct Balance<'a> {
     pub(crate) noun: &'a str,
     /// Whether weights are time, in nanoseconds.
     pub(crate) is_time: bool,
+    /// How much CPU time a sample stands for, if it does, in nanoseconds.
+    pub(crate) period_ns: Option<u64>,
+    /// Whether the whole machine was looked at.
+    pub(crate) is_of_machine: bool,
     /// The kernel half's counters.
     pub(crate) counters: &'a Counters,
     /// Numbers of the stacks and processes that they spread over, as text.
@@ -43,7 +52,12 @@ pub(crate) struct Balance<'a> {
 impl Balance<'_> {
     /// Findings on what was recorded, lost and left out: the part that belongs into outputs.
     pub(crate) fn summary(&self) -> Summary {
-        let mut findings = vec![self.recorded()];
+        let mut findings = Vec::new();
+        // Of waits, those that sleep all the time have the most.
+        if self.is_of_machine && !self.is_time {
+            findings.extend(self.stacks.busiest.finding(self.period_ns));
+        }
+        findings.push(self.recorded());
         findings.extend(losses::lost(self.counters, self.noun));
         findings.extend(losses::left_out(self.counters, self.idle_is_offered));
         findings.extend(losses::open_waits(self.counters, self.noun));

@@ -4,6 +4,7 @@
 //! Never records, symbolizes or writes a file.
 
 pub(crate) mod balance;
+pub(crate) mod busiest;
 pub(crate) mod cost;
 pub(crate) mod debug_info;
 pub(crate) mod distro;

@@ -2,6 +2,7 @@
 //!
 //! In: a normalized profile of a window. Out: sums that a balance tells of, and that add up over windows.
 
+use super::busiest::Busiest;
 use crate::profile::normalized::NormalizedProfile;
 use crate::symbolize;
 use profiler_common::abi::{Fallbacks, StackEnd};
@@ -14,6 +15,8 @@ pub(crate) struct StackCounts {
     pub(crate) samples: usize,
     /// How many firings.
     pub(crate) firings: u64,
+    /// Whose they are.
+    pub(crate) busiest: Busiest,
     /// Their weights, in the unit of the event.
     pub(crate) weight: u64,
     /// How many firings' user stacks ended in each way.
@@ -28,6 +31,7 @@ impl StackCounts {
         Self {
             samples: normalized.samples().len(),
             firings: normalized.total_count(),
+            busiest: Busiest::of(normalized),
             weight: normalized.total_weight(),
             ends: symbolize::stack_ends(normalized),
             fallbacks: symbolize::fallbacks(normalized),
@@ -38,6 +42,7 @@ impl StackCounts {
     pub(crate) fn add(&mut self, other: Self) {
         self.samples += other.samples;
         self.firings += other.firings;
+        self.busiest.add(other.busiest);
         self.weight = self.weight.saturating_add(other.weight);
         for (sum, more) in self.fallbacks.iter_mut().zip(other.fallbacks) {
             *sum += more;

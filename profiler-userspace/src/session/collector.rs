@@ -29,11 +29,14 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    /// Nothing was drained yet.
-    pub(super) fn new() -> Self {
+    /// Nothing was drained yet. Stacks of this very process are kept if it `includes_self`.
+    pub(super) fn new(includes_self: bool) -> Self {
         Self {
             raw: RawProfile::default(),
-            normalizer: Normalizer::new(),
+            normalizer: match includes_self {
+                true => Normalizer::new(),
+                false => Normalizer::without_stacks_of(std::process::id()),
+            },
             crowd: FEWEST_CROWDED,
             many_files: FEWEST_MANY_FILES,
         }

@@ -54,7 +54,7 @@ impl Session {
         Ok(Self {
             kernel,
             handler,
-            collector: Collector::new(),
+            collector: Collector::new(plan.capture.include_self),
             started: Instant::now(),
             stopped: None,
             timeline: Timeline::of(plan),

@@ -203,7 +203,7 @@ fn build(
         look_up,
     );
     for waker in normalized.wakers() {
-        let labels = labels(&waker.label, &mut profile);
+        let labels = labels(&waker.label, &normalized, &mut profile);
         profile.waker(Waker {
             labels,
             user: waker.user,
@@ -213,7 +213,7 @@ fn build(
     }
     profile.reserve(normalized.samples().len());
     for (key, sums) in normalized.samples() {
-        let labels = labels(&key.label, &mut profile);
+        let labels = labels(&key.label, &normalized, &mut profile);
         profile.push(Sample {
             labels,
             user: key.user,
@@ -303,8 +303,9 @@ fn lookups(stack: &RawStack) -> impl Iterator<Item = u64> {
 }
 
 /// Labels of an owner, in words that a profile has.
-fn labels(of: &Label, profile: &mut Profile) -> LabelsIndex {
+fn labels(of: &Label, normalized: &NormalizedProfile, profile: &mut Profile) -> LabelsIndex {
     profile.labels(Labels {
+        process: normalized.process_name(of).map(|name| comm(name)),
         comm: Some(comm(&of.comm)),
         pid: Some(of.pid),
         start: of.start,

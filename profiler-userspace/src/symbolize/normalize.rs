@@ -96,12 +96,22 @@ pub struct Normalizer {
     /// Processes whose samples were normalized and that were not let go since, and the samples'
     /// parts.
     sampled: HashMap<ProcessKey, Parts>,
+    /// A process of which no stacks are kept, by its ID.
+    without_stacks: Option<u32>,
 }
 
 impl Normalizer {
     /// Nothing normalized yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// As [`new`](Self::new), but keeps no stacks of a process.
+    pub fn without_stacks_of(pid: u32) -> Self {
+        Self {
+            without_stacks: Some(pid),
+            ..Self::default()
+        }
     }
 
     /// Takes what can be normalized out of `raw`. Of the processes in `ended` that is all, and they are let
@@ -140,6 +150,22 @@ impl Normalizer {
         (self.normalized, self.objects)
     }
 
+    /// Takes the names of all processes, which may be forgotten after this.
+    fn name_processes(&mut self, raw: &RawProfile, processes: &mut Processes) {
+        let wakers = raw.samples.iter().filter_map(|sample| sample.waker);
+        let wakers = wakers.map(|index| ProcessKey::from(&raw.waker_at(index).who));
+        let owners = raw
+            .samples
+            .iter()
+            .map(|sample| ProcessKey::from(&sample.who));
+        for process_key in owners.chain(wakers).collect::<HashSet<_>>() {
+            if let Some(name) = processes.name(process_key) {
+                let ProcessKey { tgid, incarnation } = process_key;
+                self.normalized.name_process(tgid, incarnation, name);
+            }
+        }
+    }
+
     fn normalize(
         &mut self,
         raw: &mut RawProfile,
@@ -147,7 +173,10 @@ impl Normalizer {
         is_last: impl Fn(ProcessKey) -> bool,
     ) {
         let window = raw.window;
-        let raw_now = std::mem::take(raw);
+        let mut raw_now = std::mem::take(raw);
+        if let Some(pid) = self.without_stacks {
+            raw_now.drop_stacks_of(pid);
+        }
         raw.window = window;
         let mut known = HashMap::default();
         for (process_key, gathered) in gather(&raw_now, processes) {
@@ -162,6 +191,7 @@ impl Normalizer {
                 },
             );
         }
+        self.name_processes(&raw_now, processes);
         let mut known = Known {
             raw: &raw_now,
             processes,

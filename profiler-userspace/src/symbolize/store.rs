@@ -53,8 +53,7 @@ pub fn store(
     kernel: &KernelSymbols,
     sources: &Sources<'_>,
 ) -> Stored {
-    let mut stored = NormalizedProfile::new(normalized.window);
-    stored.windows.clone_from(&normalized.windows);
+    let mut stored = normalized.without_samples();
     let mut unsymbolized = UnsymbolizedTable::default();
     let mut found = Vec::new();
     // Names without what may be fetched later are not kept.

@@ -52,6 +52,8 @@ int main(int argc, char **argv)
             return 2;
         pthread_create(&threads[i], NULL, spin_thread, next);
     }
+    if (count)
+        prctl(PR_SET_NAME, appetites[0].name);
     pthread_barrier_wait(&barrier);
     for (int i = 0; i < count; i++) {
         size_t used = strlen(words);

@@ -92,6 +92,7 @@ fn without_flags_the_whole_machine_is_recorded_until_ctrl_c() {
             runtimes: true,
             guess: true,
             include_idle: false,
+            include_self: false,
             per_thread: false,
             per_cpu: false,
             label_frames: LabelFrames {

@@ -8,7 +8,7 @@ use crate::profile::{Labels, Profile, marks};
 use profiler_common::abi::ThreadState;
 
 /// Keys for what a thread is called. A file may have several; the first of these counts, whatever order they are in.
-const COMM: [&str; 5] = ["comm", "thread_name", "thread", "process_name", "process"];
+const COMM: [&str; 3] = ["comm", "thread_name", "thread"];
 
 /// Owner and thread state of a sample, by labels of our own files and those of others.
 pub(super) fn of<'a>(sample: &Sample, text: impl Fn(i64) -> &'a str) -> (Labels, &'a str) {
@@ -25,6 +25,9 @@ pub(super) fn of<'a>(sample: &Sample, text: impl Fn(i64) -> &'a str) -> (Labels,
             "tid" | "thread_id" => labels.tid = number(),
             "cpu" => labels.cpu = number(),
             "state" => state = value,
+            "process" | "process_name" if label.number == 0 => {
+                labels.process = Some(value.to_owned());
+            }
             "source" => labels.source = Some(value.to_owned()),
             key => {
                 let known = COMM[..rank].iter().position(|known| *known == key);

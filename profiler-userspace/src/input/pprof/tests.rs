@@ -115,7 +115,7 @@ fn the_order_of_labels_does_not_matter() {
     let work = made.location(0, 0x10, &[("work", 0)]);
     made.sample(&[work], &[3], &[("process", "java"), ("thread", "pool-1")]);
     made.sample(&[work], &[4], &[("thread", "pool-1"), ("process", "java")]);
-    assert_eq!(made.folded(), "pool-1;work 7\n");
+    assert_eq!(made.folded(), "java;work 7\n");
 }
 
 #[test]

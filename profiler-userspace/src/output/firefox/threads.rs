@@ -51,12 +51,13 @@ impl Thread {
         json: &mut Json<'_>,
     ) -> io::Result<()> {
         let labels = profile.labels_at(self.labels);
-        let comm = labels.comm.as_deref().unwrap_or("[unknown]");
-        let number = |id: Option<u32>| id.map_or_else(|| comm.to_owned(), |id| id.to_string());
+        let process = labels.name().unwrap_or("[unknown]");
+        let thread = labels.thread().unwrap_or(process);
+        let number = |id: Option<u32>| id.map_or_else(|| process.to_owned(), |id| id.to_string());
         let (pid, tid) = (number(labels.pid), number(labels.tid.or(labels.pid)));
         let end = milliseconds(span(profile).end);
         let head = json!({
-            "processType": "default", "processName": comm, "name": comm, "isMainThread": pid == tid,
+            "processType": "default", "processName": process, "name": thread, "isMainThread": pid == tid,
             "pid": pid, "tid": tid, "pausedRanges": [], "showMarkersInTimeline": has_markers,
             "processStartupTime": 0.0, "processShutdownTime": end, "registerTime": 0.0, "unregisterTime": end,
         });

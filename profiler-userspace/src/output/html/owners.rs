@@ -8,8 +8,14 @@ use crate::profile::fold::visible;
 use crate::profile::{CallTree, Labels, LabelsIndex, Profile};
 use indexmap::IndexSet;
 
-/// An owner: thread's name, process, thread and CPU.
-type Owner = (Option<String>, Option<u32>, Option<u32>, Option<u32>);
+/// An owner: its name, process, thread and CPU, and the thread's name where that is another.
+type Owner = (
+    Option<String>,
+    Option<u32>,
+    Option<u32>,
+    Option<u32>,
+    Option<String>,
+);
 
 /// The owners of a profile's samples.
 pub(super) struct Owners {
@@ -45,30 +51,28 @@ impl Owners {
     /// Adds the columns.
     pub(super) fn push(&self, names: &mut Names, columns: &mut Columns) {
         let number = |number: &Option<u32>| number.map_or(0, |number| u64::from(number) + 1);
-        let comm = self.all.iter().map(|(comm, ..)| {
-            let comm = comm.as_deref();
-            comm.map_or(0, |comm| names.number(&visible(comm)) + 1)
-        });
-        columns.push("owner_comm", comm);
+        let mut named = |name: &Option<String>| {
+            let name = name.as_deref();
+            name.map_or(0, |name| names.number(&visible(name)) + 1)
+        };
+        let name = self.all.iter().map(|(name, ..)| named(name));
+        columns.push("owner_name", name);
+        let thread = self.all.iter().map(|(.., thread)| named(thread));
+        columns.push("owner_thread", thread);
         columns.push("owner_pid", self.all.iter().map(|(_, pid, ..)| number(pid)));
         columns.push(
             "owner_tid",
-            self.all.iter().map(|(_, _, tid, _)| number(tid)),
+            self.all.iter().map(|(_, _, tid, ..)| number(tid)),
         );
         columns.push(
             "owner_cpu",
-            self.all.iter().map(|(_, _, _, cpu)| number(cpu)),
+            self.all.iter().map(|(_, _, _, cpu, _)| number(cpu)),
         );
     }
 }
 
 fn owner(labels: &Labels) -> Owner {
-    let Labels {
-        comm,
-        pid,
-        tid,
-        cpu,
-        ..
-    } = labels;
-    (comm.clone(), *pid, *tid, *cpu)
+    let text = |name: Option<&str>| name.map(str::to_owned);
+    let Labels { pid, tid, cpu, .. } = labels;
+    (text(labels.name()), *pid, *tid, *cpu, text(labels.thread()))
 }

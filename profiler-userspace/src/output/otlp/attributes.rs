@@ -46,7 +46,12 @@ impl From<Value> for Option<AnyValue> {
 pub(super) fn resource(labels: &Labels) -> Vec<KeyValue> {
     let source = labels.source.clone().map(Value::Text);
     let pid = labels.pid.map(Value::Number);
-    let attributes = known([("process.pid", pid), ("flame_bpf.source", source)]);
+    let title = labels.process.clone().map(Value::Text);
+    let attributes = known([
+        ("process.pid", pid),
+        ("process.title", title),
+        ("flame_bpf.source", source),
+    ]);
     let attributes = attributes.into_iter().map(|(key, value)| KeyValue {
         key: key.to_owned(),
         value: value.into(),

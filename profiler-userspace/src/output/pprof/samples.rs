@@ -63,6 +63,7 @@ impl Samples<'_, '_> {
 
     fn push_labels(&mut self, index: LabelsIndex, before: &str, to: &mut Vec<Label>) {
         let Labels {
+            process,
             comm,
             pid,
             tid,
@@ -73,6 +74,7 @@ impl Samples<'_, '_> {
         // As text: some readers drop labels that are numbers.
         let text = |number: &Option<u32>| number.map(|number| number.to_string());
         let all = [
+            ("process", process.clone()),
             ("comm", comm.clone()),
             ("pid", text(pid)),
             ("tid", text(tid)),

@@ -27,10 +27,10 @@ impl Report<'_> {
 
     fn process(&self, sample: &TreeSample) -> Option<String> {
         let labels = self.profile.labels_at(sample.labels);
-        let comm = visible(labels.comm.as_deref()?).into_owned();
+        let name = visible(labels.name()?).into_owned();
         Some(match labels.pid {
-            Some(pid) => format!("{comm} {pid}"),
-            None => comm,
+            Some(pid) => format!("{name} {pid}"),
+            None => name,
         })
     }
 

@@ -57,9 +57,9 @@ impl Report<'_> {
                 add(&mut callees, self.name(*callee), sample.weight);
             }
             let caller = path.get(outermost + 1).map(|frame| self.name(*frame));
-            let comm = self.profile.labels_at(sample.labels).comm.as_deref();
-            let comm = || comm.map(|comm| visible(comm).into_owned());
-            if let Some(caller) = caller.or_else(comm) {
+            let process = self.profile.labels_at(sample.labels).name();
+            let process = || process.map(|name| visible(name).into_owned());
+            if let Some(caller) = caller.or_else(process) {
                 add(&mut callers, caller, sample.weight);
             }
         }

@@ -51,15 +51,15 @@ impl Stacks {
         let mut places: IndexMap<_, u64, RandomState> = IndexMap::default();
         for sample in tree.samples() {
             let labels = report.profile.labels_at(sample.labels);
-            let weight = places.entry((labels.comm.as_deref(), sample.node));
+            let weight = places.entry((labels.name(), sample.node));
             let weight = weight.or_default();
             *weight = weight.saturating_add(sample.weight);
         }
-        for ((comm, node), weight) in places {
+        for ((process, node), weight) in places {
             let start = stacks.levels.len();
-            let comm = comm.map(|comm| stacks.number(visible(comm).into_owned()));
+            let process = process.map(|name| stacks.number(visible(name).into_owned()));
             let frames = tree.callers(node).map(|frame| names[frame.index()]);
-            stacks.levels.extend(frames.chain(comm));
+            stacks.levels.extend(frames.chain(process));
             let range = start as u32..stacks.levels.len() as u32;
             stacks.all.push((range, weight));
         }

@@ -41,6 +41,7 @@ fn name() -> impl Strategy<Value = String> {
             "[x]",
             "[x+0x1]",
             "[tid 3]",
+            "[tid 3 x]",
             "[cpu 1]",
             "\u{fffe}",
             "\u{a0}",
@@ -77,7 +78,8 @@ fn marks() -> impl Strategy<Value = Vec<Frame>> {
 fn labels() -> impl Strategy<Value = Vec<Frame>> {
     vec(
         prop_oneof![
-            (0..3_u32).prop_map(Frame::thread),
+            ((0..3_u32), proptest::option::of(name()))
+                .prop_map(|(tid, name)| Frame::thread(tid, name.as_deref())),
             (0..3_u32).prop_map(Frame::cpu)
         ],
         0..=2,

@@ -13,6 +13,7 @@
 
 use super::name::reads_as_number;
 use super::{DELIMITER, split_suffix, visible};
+use crate::profile::frame::{cpu_label, thread_label};
 use crate::profile::frames::FrameProfile;
 use crate::profile::{FrameKind, FrameRef, Profile, Unit, Window, is_mark};
 use foldhash::HashMap;
@@ -337,11 +338,8 @@ fn guess_kinds(names: &[&str], border: Option<usize>, kinds: &mut Vec<FrameKind>
 }
 
 fn is_label(name: &str) -> bool {
-    let digits = |start| {
-        name.strip_prefix(start)
-            .and_then(|rest| rest.strip_suffix(']'))
-    };
-    digits("[tid ")
-        .or_else(|| digits("[cpu "))
+    let thread = thread_label(name).map(|(digits, _)| digits);
+    thread
+        .or_else(|| cpu_label(name))
         .is_some_and(|number| number.parse::<u32>().is_ok())
 }

@@ -68,8 +68,12 @@ impl<'a> Matches<'a> {
         }
         let owners = [Some(sample.labels), waker.map(|waker| waker.labels)];
         for labels in owners.into_iter().flatten() {
-            if let Some(comm) = &profile.labels_at(labels).comm {
-                met = met.or(self.name(comm));
+            let labels = profile.labels_at(labels);
+            for name in [labels.name(), labels.comm.as_deref()]
+                .into_iter()
+                .flatten()
+            {
+                met = met.or(self.name(name));
             }
         }
         let state = match sample.thread_state {

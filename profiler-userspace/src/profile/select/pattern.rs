@@ -2,7 +2,6 @@
 //!
 //! In: regular expressions as people type them. Out: whether a name meets one. The door to the regular expressions' crate.
 
-use super::Labels;
 use regex::Regex;
 
 /// Before a pattern that a whole name must meet.
@@ -97,22 +96,19 @@ impl Who {
         }
     }
 
-    /// Whether it is who has this ID and these labels.
-    pub(super) fn is(&self, id: Option<u32>, labels: &Labels) -> bool {
+    /// Whether it is who has this ID, or any of these names.
+    pub(super) fn is(&self, id: Option<u32>, names: &[&str]) -> bool {
         match self {
             Self::Id(wanted) => id == Some(*wanted),
-            Self::Name(_) => self.is_name(labels),
+            Self::Name(_) => self.is_name(names),
         }
     }
 
-    /// Whether it is named so.
-    pub(super) fn is_name(&self, labels: &Labels) -> bool {
+    /// Whether it has any of these names.
+    pub(super) fn is_name(&self, names: &[&str]) -> bool {
         match self {
             Self::Id(_) => false,
-            Self::Name(pattern) => labels
-                .comm
-                .as_ref()
-                .is_some_and(|comm| pattern.is_met_by(comm)),
+            Self::Name(pattern) => names.iter().any(|name| pattern.is_met_by(name)),
         }
     }
 }

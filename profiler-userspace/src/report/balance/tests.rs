@@ -19,6 +19,8 @@ fn balance(counts: &[(Counter, u64)], ends: &[(StackEnd, u64)]) -> String {
     Balance {
         subject: "on-CPU: nginx",
         noun: "sample",
+        period_ns: None,
+        is_of_machine: false,
         is_time: false,
         counters: &counters(counts),
         extent: "1 distinct stack in 2 processes",

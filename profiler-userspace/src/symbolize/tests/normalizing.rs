@@ -159,7 +159,7 @@ fn processes_of_one_program_share_their_stacks() {
         (normalized.total_count(), objects.processes(Parts::ALL)),
         (3, 3)
     );
-    assert_eq!(text(&normalized, &objects, &processes), "test;main 3\n");
+    assert_eq!(text(&normalized, &objects, &processes), "maker;main 3\n");
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn jit_code_is_normalized_when_its_process_ends() {
     let (normalized, objects) = normalizer.finish(&mut all, &mut processes);
     assert_eq!(
         text(&normalized, &objects, &processes),
-        "test;main;made_late 1\n"
+        "maker;main;made_late 1\n"
     );
 }
 

@@ -15,9 +15,9 @@ function ownerWays(profile) {
   }
   const processNames = namesOfProcesses(owners, weights);
   const tell = {
-    name: (i) => owners.comm[i],
+    name: (i) => owners.name[i],
     process: (i) => (owners.pid[i] === null ? null : processNames.get(owners.pid[i]) + ' (' + owners.pid[i] + ')'),
-    thread: (i) => (owners.tid[i] === null ? null : (owners.comm[i] || 'thread') + ' [tid ' + owners.tid[i] + ']'),
+    thread: (i) => (owners.tid[i] === null ? null : (owners.thread[i] || owners.name[i] || 'thread') + ' [tid ' + owners.tid[i] + ']'),
     cpu: (i) => (owners.cpu[i] === null ? null : 'CPU ' + owners.cpu[i]),
   };
   const ways = {};
@@ -34,7 +34,7 @@ function namesOfProcesses(owners, weights) {
     const rank = owners.tid[i] !== null && owners.tid[i] === owners.pid[i] ? Infinity : weights[i];
     const known = best.get(owners.pid[i]);
     if (!known || rank > known.rank) {
-      best.set(owners.pid[i], { rank, name: owners.comm[i] || 'process' });
+      best.set(owners.pid[i], { rank, name: owners.name[i] || 'process' });
     }
   }
   return new Map(Array.from(best, ([pid, { name }]) => [pid, name]));

@@ -116,8 +116,9 @@ function unpackNodes(up, frames) {
 function unpackOwners(columns, names) {
   const known = (column) => Array.from(column, (value) => (value > 0 ? value - 1 : null));
   return {
-    count: columns.owner_comm.length,
-    comm: known(columns.owner_comm).map((name) => (name === null ? null : names[name])),
+    count: columns.owner_name.length,
+    name: known(columns.owner_name).map((name) => (name === null ? null : names[name])),
+    thread: known(columns.owner_thread).map((name) => (name === null ? null : names[name])),
     pid: known(columns.owner_pid),
     tid: known(columns.owner_tid),
     cpu: known(columns.owner_cpu),
