@@ -31,6 +31,16 @@ pub(super) fn advice(typed: &[OsString], accepted: impl Fn(&[OsString]) -> bool)
         .map(|word| word.to_str())
         .collect::<Option<_>>()?;
 
+    if let Some(meant) = words.first().and_then(|word| misspelled(word)) {
+        let rest = typed.iter().skip(1).map(|word| word.to_string_lossy());
+        let line = rest.fold(format!("flame-bpf {meant}"), |line, word| {
+            format!("{line} {}", shell_word(&word))
+        });
+        return Some(sentence(
+            &[format!("there is no command {}; {meant} comes near", words[0]).into()],
+            &line,
+        ));
+    }
     let mut spelling = Spelling {
         command: command.get(1..).unwrap_or_default().to_vec(),
         ..Spelling::default()
@@ -80,6 +90,22 @@ pub(super) fn advice(typed: &[OsString], accepted: impl Fn(&[OsString]) -> bool)
         // There is another mistake in the line; it is reported once this one is gone.
         None => whole.then(|| spelling.reasons.join("; ")),
     }
+}
+
+/// The command of ours that a word is one or two letters away from.
+fn misspelled(word: &str) -> Option<String> {
+    /// Of shorter names, many other words are as near.
+    const LONG_ENOUGH: usize = 4;
+    let command = super::Args::command();
+    let names = command.get_subcommands().map(clap::Command::get_name);
+    let near = |name: &&str| {
+        let allowed = if name.len() > LONG_ENOUGH { 2 } else { 1 };
+        name.len() >= LONG_ENOUGH && (1..=allowed).contains(&strsim::osa_distance(word, name))
+    };
+    names
+        .filter(|name| *name != "help")
+        .find(near)
+        .map(str::to_owned)
 }
 
 fn sentence(reasons: &[Cow<'_, str>], command: &str) -> String {

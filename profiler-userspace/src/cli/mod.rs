@@ -55,7 +55,6 @@ pub enum Task {
     after_help = help::EXAMPLES,
     after_long_help = format!("{}\n\n{}", help::EXAMPLES, help::READING),
     args_conflicts_with_subcommands = true,
-    disable_help_subcommand = true,
     max_term_width = 120
 )]
 struct Args {
@@ -88,7 +87,11 @@ pub fn parse(
     arguments: impl IntoIterator<Item = OsString>,
     stdout_is_terminal: bool,
 ) -> Result<Task, Exit> {
-    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let mut arguments: Vec<OsString> = arguments.into_iter().collect();
+    let is_recording = |word: &OsString| word.as_encoded_bytes().ends_with(b".fbpf");
+    if arguments.get(1).is_some_and(is_recording) {
+        arguments.insert(1, "render".into());
+    }
     read(&arguments, stdout_is_terminal).map_err(|exit| {
         if exit.code == 0 {
             return exit;

@@ -19,7 +19,6 @@ pub(super) const VERBS: &[(&str, &str, Option<&str>)] = &[
         "flame-bpf writes folded stacks itself",
         Some("flame-bpf -a -d 10 -o stacks.folded"),
     ),
-    ("help", "help is a flag", Some("flame-bpf --help")),
     (
         "trace",
         "flame-bpf counts and times system calls by stack",

@@ -122,6 +122,24 @@ fn flags_of_py_spy_and_of_container_tools_are_answered() {
 }
 
 #[test]
+fn misspelled_commands_are_answered_and_recordings_rendered() {
+    assert_eq!(
+        tip("rendr x.fbpf -o x.svg"),
+        "flame-bpf render x.fbpf -o x.svg"
+    );
+    assert_eq!(tip("dif a.fbpf b.fbpf"), "flame-bpf diff a.fbpf b.fbpf");
+    let words = ["flame-bpf", "x.fbpf", "-o", "y.svg"].map(OsString::from);
+    let task = super::super::parse(words, true);
+    assert!(
+        matches!(task, Ok(super::super::Task::Render(_))),
+        "{task:?}"
+    );
+    let words = ["flame-bpf", "help", "top"].map(OsString::from);
+    let exit = super::super::parse(words, true).unwrap_err();
+    assert!(exit.code == 0 && exit.text.contains("top"), "{exit:?}");
+}
+
+#[test]
 fn verbs_of_other_tools_are_answered() {
     for (typed, ours) in [
         ("record -g -p 185", "flame-bpf -p 185"),
@@ -146,7 +164,6 @@ fn verbs_of_other_tools_are_answered() {
         ("record -p nginx", "flame-bpf -p PID -d 10"),
         ("report --stdio", "flame-bpf -p PID -d 10"),
         ("script", "flame-bpf -a -d 10 -o stacks.folded"),
-        ("help", "flame-bpf --help"),
     ] {
         assert_eq!(tip(typed), ours, "{typed}");
     }
