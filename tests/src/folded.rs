@@ -28,6 +28,15 @@ impl Stack {
         &self.frames[0]
     }
 
+    /// The name of the thread, of a recording with `--per-thread`: behind the ID in its label, or the process's.
+    pub fn thread(&self) -> &str {
+        let label = self.frames.get(1).and_then(|frame| {
+            let inside = frame.strip_prefix("[tid ")?.strip_suffix(']')?;
+            Some(inside.split_once(' ')?.1)
+        });
+        label.unwrap_or(self.root())
+    }
+
     /// The last frame.
     pub fn leaf(&self) -> &str {
         &self.frames[self.frames.len() - 1]

@@ -312,7 +312,7 @@ fn threads_without_a_user_mode_have_no_callers_in_it() {
         _ => Err("this kernel has io_uring disabled, or has none"),
     });
     let workload = Program::c("uring").start(&[]);
-    for flags in ["-f --off-cpu", "-f --wall"] {
+    for flags in ["-f --off-cpu --per-thread", "-f --wall --per-thread"] {
         let run = Invocation::new(flags)
             .flag("-d", "1")
             .flag("-p", workload.pid())
@@ -320,10 +320,10 @@ fn threads_without_a_user_mode_have_no_callers_in_it() {
             .expect_no_panic()
             .expect_code(0);
         let folded = run.folded();
-        let is_worker = |stack: &Stack| stack.root().starts_with("iou-wrk");
+        let is_worker = |stack: &Stack| stack.thread().starts_with("iou-wrk");
         assert!(folded.weight(is_worker) > 0, "{folded}");
         let callers = folded.share_among(is_worker, |stack| {
-            stack.mark().is_none() && stack.frames[1].starts_with("ret_from_fork")
+            stack.mark().is_none() && stack.frames[2].starts_with("ret_from_fork")
         });
         assert_near("workers", callers, 1.0, 0.0, &folded);
     }

@@ -65,7 +65,7 @@ fn rust_threads(mangling: Mangling) {
             .collect::<Vec<_>>()
     };
     let before = used();
-    let folded = record("-f -F 997 -d 4", workload.pid()).folded();
+    let folded = record("-f -F 997 -d 4 --per-thread", workload.pid()).folded();
     let spent: Vec<f64> = used()
         .iter()
         .zip(&before)
@@ -85,19 +85,19 @@ fn rust_threads(mangling: Mangling) {
                 .windows(2)
                 .any(|pair| pair[0].starts_with(function) && pair[1] == "threads::turn_over")
         };
-        let own = folded.share_among(|stack| stack.root() == *comm, runs);
+        let own = folded.share_among(|stack| stack.thread() == *comm, runs);
         // A thread also starts, and asks the clock how long it has been running.
         assert!(
             own > 0.8,
             "{comm} is seen in {function} in {own:.3} of {folded}"
         );
         assert!(
-            !folded.any(|stack| stack.root() != *comm && runs(stack)),
+            !folded.any(|stack| stack.thread() != *comm && runs(stack)),
             "{function} runs in {comm} alone, but not in {folded}"
         );
         // Wider than for one thread: what was measured outside the recording is not the very span
         // that was recorded.
-        let (truth, seen) = (ns / total, folded.share(|stack| stack.root() == *comm));
+        let (truth, seen) = (ns / total, folded.share(|stack| stack.thread() == *comm));
         assert_near(comm, seen, truth, 0.05, &folded);
     }
     let mangled = |frame: &String| {

@@ -84,8 +84,9 @@ fn a_rendered_recording_equals_the_direct_output() {
         assert!(!ours(&at_once).is_empty(), "{flags}");
         assert_eq!(ours(&folded), ours(&at_once), "{flags}");
         // The messages of the recording are printed again.
-        let said: Vec<&str> = recorded.run.stderr.lines().take(3).collect();
-        assert!(said[1].starts_with("recorded: "), "{said:?}");
+        let lines: Vec<&str> = recorded.run.stderr.lines().collect();
+        let recorded_line = lines.iter().position(|line| line.starts_with("recorded: "));
+        let said = &lines[..=recorded_line.expect("the summary says what was recorded") + 1];
         assert!(
             rendered.stderr.starts_with(&said.join("\n")),
             "{}",

@@ -47,13 +47,18 @@ fn two_processes_are_shown_in_proportion_to_their_cpu_time() {
 #[kernel_test]
 fn all_threads_of_a_process_are_sampled() {
     let workload = Program::c("spin").start(&["one=1000/500", "two=1000/500", "three=1000/500"]);
-    let folded = record(Invocation::new("-f -F 997 -d 1").flag("-p", workload.pid()));
+    let folded = record(Invocation::new("-f -F 997 -d 1 --per-thread").flag("-p", workload.pid()));
     for name in ["one", "two", "three"] {
         assert!(
-            folded.any(|stack| stack.root() == name),
+            folded.any(|stack| stack.thread() == name),
             "{name} is not in {folded}"
         );
     }
+    let towers = record(Invocation::new("-f -F 997 -d 1").flag("-p", workload.pid()));
+    assert!(
+        towers.stacks.iter().all(|stack| stack.root() == "one"),
+        "threads have towers of their own: {towers}"
+    );
 }
 
 /// A shell that waits for a shell that counts, and starts another after half a second.
@@ -114,13 +119,13 @@ fn of_several_processes_one_may_have_ended() {
 fn a_single_thread_can_be_sampled() {
     let workload = Program::c("spin").start(&["wanted=1000/0", "unwanted=1000/0"]);
     let wanted = &workload.words()[0];
-    let folded = record(Invocation::new("-f -F 997 -d 1").flag("-t", wanted));
+    let folded = record(Invocation::new("-f -F 997 -d 1 --per-thread").flag("-t", wanted));
     assert!(
         folded.share(|stack| stack.has("spin_thread")) > NEARLY_ALL,
         "{folded}"
     );
     assert!(
-        folded.stacks.iter().all(|stack| stack.root() == "wanted"),
+        folded.stacks.iter().all(|stack| stack.thread() == "wanted"),
         "{folded}"
     );
 }
@@ -129,14 +134,14 @@ fn a_single_thread_can_be_sampled() {
 fn several_threads_can_be_sampled() {
     let workload = Program::c("spin").start(&["one=1000/1000", "two=1000/1000", "not=1000/1000"]);
     let tids = workload.words()[..2].join(",");
-    let folded = record(Invocation::new("-f -F 997 -d 1").flag("--tid", tids));
+    let folded = record(Invocation::new("-f -F 997 -d 1 --per-thread").flag("--tid", tids));
     for name in ["one", "two"] {
         assert!(
-            folded.any(|stack| stack.root() == name),
+            folded.any(|stack| stack.thread() == name),
             "{name} is not in {folded}"
         );
     }
-    assert!(!folded.any(|stack| stack.root() == "not"), "{folded}");
+    assert!(!folded.any(|stack| stack.thread() == "not"), "{folded}");
 }
 
 #[kernel_test]

@@ -114,8 +114,8 @@ impl Frame {
     /// knows it by its shape.
     pub fn thread(tid: u32, name: Option<&str>) -> Self {
         let label = match name {
-            Some(name) => format!("[tid {tid} {name}]"),
-            None => format!("[tid {tid}]"),
+            Some(name) if !name.is_empty() => format!("[tid {tid} {name}]"),
+            _ => format!("[tid {tid}]"),
         };
         Self::new(label, FrameKind::Label)
     }
