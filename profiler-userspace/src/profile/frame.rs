@@ -114,7 +114,11 @@ impl Frame {
     /// knows it by its shape.
     pub fn thread(tid: u32, name: Option<&str>) -> Self {
         let label = match name {
-            Some(name) if !name.is_empty() => format!("[tid {tid} {name}]"),
+            // A bracket in the name would end the label, or make it a function with an annotation.
+            Some(name) if !name.is_empty() => {
+                let name = name.replace('[', "(").replace(']', ")");
+                format!("[tid {tid} {name}]")
+            }
             _ => format!("[tid {tid}]"),
         };
         Self::new(label, FrameKind::Label)
@@ -136,6 +140,7 @@ pub(super) fn thread_label(label: &str) -> Option<(&str, Option<&str>)> {
     let inside = label.strip_prefix("[tid ")?.strip_suffix(']')?;
     match inside.split_once(' ') {
         Some((_, "")) => None,
+        Some((_, name)) if name.contains(['[', ']']) => None,
         Some((digits, name)) => Some((digits, Some(name))),
         None => Some((inside, None)),
     }

@@ -15,7 +15,7 @@ pub(crate) struct StackCounts {
     pub(crate) samples: usize,
     /// How many firings.
     pub(crate) firings: u64,
-    /// Whose they are.
+    /// Processes that they are of.
     pub(crate) busiest: Busiest,
     /// Their weights, in the unit of the event.
     pub(crate) weight: u64,
