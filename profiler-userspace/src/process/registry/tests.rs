@@ -49,6 +49,11 @@ pub(in super::super) fn sleeping() -> (std::process::Child, ProcessKey) {
         .arg("60")
         .spawn()
         .unwrap();
+    // Starting it returns when the old program is gone, which is before the new one is mapped.
+    let maps = format!("/proc/{}/maps", child.id());
+    while !std::fs::read_to_string(&maps).is_ok_and(|maps| maps.contains("libc")) {
+        std::thread::yield_now();
+    }
     let process_key = ProcessKey {
         tgid: child.id(),
         incarnation: 1,
