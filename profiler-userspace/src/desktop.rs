@@ -4,6 +4,7 @@
 //! Never: a browser that runs as root, or on a screen that the caller does not sit at: where sudo hides the caller's
 //! session, it is that of our own ancestors, which the caller started.
 
+use crate::caller::User;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -53,12 +54,14 @@ type Environment = BTreeMap<OsString, OsString>;
 pub(crate) fn open(file: &Path) -> String {
     let shown = file.display();
     let is_root = rustix::process::geteuid().is_root();
-    let (caller, environment) = match (is_root, Caller::of_sudo()) {
+    // Root's own session is nobody's screen.
+    let caller = User::who_called_sudo().filter(|caller| caller.uid != 0);
+    let (caller, environment) = match (is_root, caller) {
         (false, _) => (None, own()),
         (true, Some(caller)) => {
             let mut environments = vec![own()];
             environments.extend(of_ancestors(caller.uid));
-            (Some(caller), caller.session(&environments))
+            (Some(caller), session_of(caller, &environments))
         }
         (true, None) => {
             return format!(
@@ -89,13 +92,13 @@ pub(crate) fn open(file: &Path) -> String {
 
 /// Starts the opener. Returns how it ended, if it did.
 fn start(
-    caller: Option<Caller>,
+    caller: Option<User>,
     environment: &Environment,
     file: &OsStr,
 ) -> std::io::Result<Option<ExitStatus>> {
     let mut command = match caller {
         None => Command::new(OPENER),
-        Some(Caller { uid, gid }) => {
+        Some(User { uid, gid }) => {
             // The standard library leaves a user's further groups out, and screens are for some of them.
             let mut command = Command::new("setpriv");
             command
@@ -128,71 +131,52 @@ fn start(
     Ok(None)
 }
 
-/// The user that called us through sudo.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Caller {
-    uid: u32,
-    gid: u32,
-}
-
-impl Caller {
-    /// None if nobody did, or root.
-    fn of_sudo() -> Option<Self> {
-        let id = |name| std::env::var(name).ok()?.parse().ok();
-        let caller = Self {
-            uid: id("SUDO_UID")?,
-            gid: id("SUDO_GID")?,
-        };
-        (caller.uid != 0).then_some(caller)
+/// The caller's session, of the first of these environments that has a display; with what the system would say of it.
+fn session_of(caller: User, environments: &[Environment]) -> Environment {
+    let displays = environments
+        .iter()
+        .find(|environment| has_display(environment));
+    // Ours is root's but for the display that sudo keeps, so the others say who the caller is.
+    let callers = environments.iter().skip(1).chain(displays);
+    let mut session = Environment::new();
+    for environment in callers {
+        for name in SESSION {
+            let name = OsStr::new(name);
+            let is_of_display = ["DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY"]
+                .iter()
+                .any(|of_display| name == *of_display);
+            let from = if is_of_display {
+                displays
+            } else {
+                Some(environment)
+            };
+            if let Some(value) = from.and_then(|from| from.get(name)) {
+                let known = session.entry(name.to_owned());
+                known.or_insert_with(|| value.clone());
+            }
+        }
     }
-
-    /// The caller's session, of the first of these environments that has a display; with what the system would say of it.
-    fn session(self, environments: &[Environment]) -> Environment {
-        let displays = environments
-            .iter()
-            .find(|environment| has_display(environment));
-        // Ours is root's but for the display that sudo keeps, so the others say who the caller is.
-        let callers = environments.iter().skip(1).chain(displays);
-        let mut session = Environment::new();
-        for environment in callers {
-            for name in SESSION {
-                let name = OsStr::new(name);
-                let is_of_display = ["DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY"]
-                    .iter()
-                    .any(|of_display| name == *of_display);
-                let from = if is_of_display {
-                    displays
-                } else {
-                    Some(environment)
-                };
-                if let Some(value) = from.and_then(|from| from.get(name)) {
-                    let known = session.entry(name.to_owned());
-                    known.or_insert_with(|| value.clone());
-                }
-            }
-        }
-        if environments.len() < 2 {
-            // There is nobody to ask: what sudo left is root's.
-            for name in [
-                "HOME",
-                "USER",
-                "DBUS_SESSION_BUS_ADDRESS",
-                "XDG_RUNTIME_DIR",
-            ] {
-                session.remove(OsStr::new(name));
-            }
-        }
-        let runtime = format!("/run/user/{}", self.uid);
-        let bus = format!("unix:path={runtime}/bus");
-        for (name, value) in [
-            ("XDG_RUNTIME_DIR", runtime),
-            ("DBUS_SESSION_BUS_ADDRESS", bus),
+    if environments.len() < 2 {
+        // There is nobody to ask: what sudo left is root's.
+        for name in [
+            "HOME",
+            "USER",
+            "DBUS_SESSION_BUS_ADDRESS",
+            "XDG_RUNTIME_DIR",
         ] {
-            let known = session.entry(name.into());
-            known.or_insert_with(|| value.into());
+            session.remove(OsStr::new(name));
         }
-        session
     }
+    let runtime = format!("/run/user/{}", caller.uid);
+    let bus = format!("unix:path={runtime}/bus");
+    for (name, value) in [
+        ("XDG_RUNTIME_DIR", runtime),
+        ("DBUS_SESSION_BUS_ADDRESS", bus),
+    ] {
+        let known = session.entry(name.into());
+        known.or_insert_with(|| value.into());
+    }
+    session
 }
 
 fn has_display(environment: &Environment) -> bool {
@@ -259,11 +243,11 @@ mod tests {
     fn session(environments: &[&[u8]]) -> Vec<(String, String)> {
         let environments: Vec<Environment> =
             environments.iter().map(|bytes| parse(bytes)).collect();
-        let caller = Caller {
+        let caller = User {
             uid: 1000,
             gid: 1000,
         };
-        let session = caller.session(&environments).into_iter();
+        let session = session_of(caller, &environments).into_iter();
         let text = |text: OsString| text.to_string_lossy().into_owned();
         session
             .map(|(name, value)| (text(name), text(value)))

@@ -29,6 +29,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "session",
         &[
+            "caller",
             "desktop",
             "kernel",
             "output",
@@ -112,7 +113,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("symbolize", &["code", "object", "process", "profile"]),
     ("input", &["pprof", "profile"]),
     ("live", &["output", "profile", "text"]),
-    ("output", &["diff", "pprof", "profile", "text"]),
+    ("output", &["caller", "diff", "pprof", "profile", "text"]),
     (
         "unwind",
         &[
@@ -126,7 +127,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("process", &["object", "profile"]),
     ("raw_recording", &["clock", "object", "profile"]),
     ("clock", &[]),
-    ("desktop", &[]),
+    ("desktop", &["caller"]),
+    ("caller", &[]),
     ("diff", &["profile"]),
     ("pprof", &[]),
     ("priority", &[]),
@@ -140,6 +142,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("aya", &["kernel"]),
     ("aya_log", &["kernel/logs"]),
     ("blazesym", &["symbolize"]),
+    ("nix", &["session"]),
     ("base64", &["output/html", "output/svg"]),
     (
         "iced_x86",

@@ -9,7 +9,8 @@
 mod place;
 
 use super::Error as OutputError;
-use place::{Owner, Place};
+use crate::caller::User;
+use place::Place;
 use rustix::fs::{Access, AtFlags, CWD};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -124,10 +125,10 @@ impl Sink {
     /// The file `path`, or what it links to. Refuses what cannot be written, as far as that can be
     /// known now, and leaves everything as it was.
     pub fn prepare(path: &Path) -> Result<Self, Error> {
-        Self::prepare_for(path, Owner::from_sudo())
+        Self::prepare_for(path, User::who_called_sudo())
     }
 
-    fn prepare_for(path: &Path, owner: Option<Owner>) -> Result<Self, Error> {
+    fn prepare_for(path: &Path, owner: Option<User>) -> Result<Self, Error> {
         let target = match place::find(path)? {
             place::Found::Stdout => Target::Stdout,
             place::Found::Special => {

@@ -1,26 +1,15 @@
 //! The user that a command runs as.
 //!
-//! In: a name, or nothing for whoever called sudo. Out: IDs, groups and the environment of a session of that user's. The door
+//! In: a name, or nothing for the user who called sudo. Out: IDs, groups and the environment of a session of that user's. The door
 //! to the system's database of users, which may be anything that `nsswitch.conf` names.
 
+use crate::caller;
 use anyhow::{Context as _, Result, bail, ensure};
 use nix::unistd::{Gid, Uid, User, getgrouplist};
 use std::env;
 use std::ffi::{CString, OsString};
 use std::io;
 use std::process::Command;
-
-/// Variables with the caller's ID, of those who lend root's rights.
-const CALLERS: [&str; 2] = ["SUDO_UID", "PKEXEC_UID"];
-
-/// Variables that say that a program runs under sudo.
-const LENT: [&str; 5] = [
-    "SUDO_UID",
-    "SUDO_GID",
-    "SUDO_USER",
-    "SUDO_COMMAND",
-    "PKEXEC_UID",
-];
 
 /// A user, with what a program needs to run as that user.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +31,7 @@ impl RunAs {
         let user = match name {
             Some(name) => User::from_name(name)?
                 .with_context(|| format!("there is no user {name}; `getent passwd` lists them"))?,
-            None => match caller(|variable| env::var(variable).ok()) {
+            None => match caller::uid(|variable| env::var(variable).ok()) {
                 Some(uid) => User::from_uid(Uid::from_raw(uid))?.with_context(|| {
                     format!("the user with ID {uid}, who called sudo, has no name")
                 })?,
@@ -68,7 +57,7 @@ impl RunAs {
 
     /// Gives the command the user's environment.
     pub(super) fn prepare(&self, command: &mut Command) {
-        for variable in LENT {
+        for variable in caller::LENT {
             command.env_remove(variable);
         }
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
@@ -93,28 +82,9 @@ impl RunAs {
     }
 }
 
-/// The ID of whoever called.
-fn caller(variable: impl Fn(&'static str) -> Option<String>) -> Option<u32> {
-    let ids = CALLERS
-        .iter()
-        .filter_map(|name| variable(name)?.parse().ok());
-    ids.into_iter().next()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_caller_is_who_called_sudo_or_pkexec() {
-        let only = |set: &'static str, value: &'static str| {
-            caller(move |name| (name == set).then(|| value.to_owned()))
-        };
-        assert_eq!(only("SUDO_UID", "1000"), Some(1000));
-        assert_eq!(only("PKEXEC_UID", "7"), Some(7));
-        assert_eq!(only("SUDO_UID", "me"), None);
-        assert_eq!(caller(|_| None), None);
-    }
 
     #[test]
     fn a_user_has_groups_and_a_home_and_one_that_is_not_there_is_refused() {

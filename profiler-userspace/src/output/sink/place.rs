@@ -4,6 +4,7 @@
 //! Never: a guess about permissions that a try could settle.
 
 use super::Error;
+use crate::caller::User;
 use rustix::fs::{Gid, Uid};
 use std::fs::{self, File, Metadata, Permissions};
 use std::io;
@@ -117,41 +118,15 @@ fn parent(path: &Path) -> &Path {
     }
 }
 
-/// Whom a new file is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Owner {
-    uid: u32,
-    gid: u32,
-}
-
-impl Owner {
-    /// The user who called us through sudo, if we are root by that.
-    pub(super) fn from_sudo() -> Option<Self> {
-        if !rustix::process::geteuid().is_root() {
-            return None;
-        }
-        let id = |name| std::env::var(name).ok();
-        Self::new(&id("SUDO_UID")?, &id("SUDO_GID")?)
-    }
-
-    pub(super) fn new(uid: &str, gid: &str) -> Option<Self> {
-        let id = |text: &str| text.parse().ok().filter(|&id| id != u32::MAX);
-        Some(Self {
-            uid: id(uid)?,
-            gid: id(gid)?,
-        })
-    }
-}
-
 /// Where one file goes.
 #[derive(Debug)]
 pub(super) struct Place {
     file: PathBuf,
-    owner: Option<Owner>,
+    owner: Option<User>,
 }
 
 impl Place {
-    pub(super) fn new(file: PathBuf, owner: Option<Owner>) -> Self {
+    pub(super) fn new(file: PathBuf, owner: Option<User>) -> Self {
         Self { file, owner }
     }
 
@@ -196,12 +171,12 @@ impl Place {
         let existing = self.existing()?;
         let owner = existing
             .as_ref()
-            .map(|old| Owner {
+            .map(|old| User {
                 uid: old.uid(),
                 gid: old.gid(),
             })
             .or(self.owner);
-        if let Some(Owner { uid, gid }) = owner {
+        if let Some(User { uid, gid }) = owner {
             // Some file systems know no owners, and without root only the group may change, if that.
             // The profile is worth more than its owner being right.
             let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
