@@ -48,7 +48,7 @@ pub use layout::{StructLayout, Zero};
 pub use mapping_check::{MappingCheck, MappingKey};
 pub use programs::{MAX_EVENTS, ProgramId};
 pub use runtime_kinds::RuntimeKinds;
-pub use sample::{COMM_BYTES, KEY_WORDS, SampleKey, Stamp, Tally, ThreadState};
+pub use sample::{COMM_BYTES, KEY_WORDS, SampleKey, Stamp, Tally, ThreadState, comm_in};
 pub use stack::{
     BLOCK_WORDS, Block, Header, KERNEL_SCRATCH_WORDS, MAX_KERNEL_FRAMES, MAX_USER_FRAMES,
     MAX_USER_WORDS, PADDING_WORDS, RECORD_BLOCKS, SCRATCH_BYTES, StackEnd, StackPosition,

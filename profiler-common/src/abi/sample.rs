@@ -6,6 +6,15 @@ use super::layout::{Zero, boundary};
 /// Bytes of a thread's name in the kernel, its NUL included (`include/linux/sched.h`, `TASK_COMM_LEN`).
 pub const COMM_BYTES: usize = 16;
 
+/// A thread's name in the words that it crosses in.
+pub fn comm_in([first, last]: [u64; 2]) -> [u8; COMM_BYTES] {
+    let mut comm = [0; COMM_BYTES];
+    let (head, rest) = comm.split_at_mut(8);
+    head.copy_from_slice(&first.to_ne_bytes());
+    rest.copy_from_slice(&last.to_ne_bytes());
+    comm
+}
+
 /// Words in a [`SampleKey`].
 pub const KEY_WORDS: usize = 6;
 
@@ -68,10 +77,6 @@ impl SampleKey {
     /// The key in these words.
     pub fn from_words(words: &[u64; KEY_WORDS]) -> Self {
         let high = |word: u64| (word >> 32) as u32;
-        let mut comm = [0; COMM_BYTES];
-        let (first, last) = comm.split_at_mut(8);
-        first.copy_from_slice(&words[4].to_ne_bytes());
-        last.copy_from_slice(&words[5].to_ne_bytes());
         Self {
             incarnation: words[Self::INCARNATION_WORD],
             tgid: words[Self::TGID_WORD] as u32,
@@ -80,7 +85,7 @@ impl SampleKey {
             user: StackPosition(high(words[Self::USER_WORD])),
             kernel: StackPosition(words[Self::STAMP_WORD] as u32),
             stamp: Self::stamp_in(words[Self::STAMP_WORD]),
-            comm,
+            comm: comm_in([words[4], words[5]]),
         }
     }
 

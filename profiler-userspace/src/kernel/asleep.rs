@@ -6,6 +6,7 @@ use crate::process::ProcessKey;
 use crate::profile::raw::{RawFrame, RawStack};
 use profiler_common::abi::{
     ASLEEP_WORDS, Asleep, Fallbacks, KeptRegisters, MAX_KERNEL_FRAMES, StackEnd, ThreadState,
+    comm_in,
 };
 use std::mem::offset_of;
 
@@ -60,9 +61,7 @@ pub(super) fn parse(bytes: &[u8]) -> Vec<Sleeping> {
         let Some((addresses, next)) = behind.split_at_checked(frames) else {
             break;
         };
-        let mut comm = [0; 16];
-        comm[..8].copy_from_slice(&whole(offset_of!(Asleep, comm)).to_ne_bytes());
-        comm[8..].copy_from_slice(&whole(offset_of!(Asleep, comm) + 8).to_ne_bytes());
+        let comm = offset_of!(Asleep, comm);
         all.push(Sleeping {
             id: half(offset_of!(Asleep, id)),
             tgid: half(offset_of!(Asleep, tgid)),
@@ -73,7 +72,7 @@ pub(super) fn parse(bytes: &[u8]) -> Vec<Sleeping> {
                 RAN => ThreadState::Ran,
                 _ => ThreadState::Blocked,
             },
-            comm,
+            comm: comm_in([whole(comm), whole(comm + 8)]),
             kept: match half(offset_of!(Asleep, kept)) {
                 1 => KeptRegisters::Native,
                 2 => KeptRegisters::Compat,

@@ -168,21 +168,19 @@ fn attach_functions(
 }
 
 /// The programs that keep the targets true, with their tracepoints: one follows new tasks, one meets the command.
-const TASK_EVENTS: [(ProgramId, &str); 2] = [
+pub(super) const TASK_EVENTS: [(ProgramId, &str); 2] = [
     (ProgramId::Fork, "sched_process_fork"),
     (ProgramId::Exec, "sched_process_exec"),
 ];
 
-/// Attaches those of the programs that keep the targets true which are loaded.
+/// Attaches some of the programs that keep the targets true, which are loaded.
 pub(super) fn attach_task_events(
     programs: &mut Programs,
-    is_loaded: impl Fn(ProgramId) -> bool,
+    task_events: &[(ProgramId, &str)],
 ) -> Result<()> {
-    for (program, tracepoint) in TASK_EVENTS {
-        if is_loaded(program) {
-            let attached = programs.get::<RawTracePoint>(program)?.attach(tracepoint);
-            attached.map_err(|error| failed(format!("the tracepoint {tracepoint}"), error))?;
-        }
+    for (program, tracepoint) in task_events {
+        let attached = programs.get::<RawTracePoint>(*program)?.attach(tracepoint);
+        attached.map_err(|error| failed(format!("the tracepoint {tracepoint}"), error))?;
     }
     Ok(())
 }

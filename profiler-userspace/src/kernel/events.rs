@@ -6,8 +6,8 @@
 use crate::process::{CopiedText, FunctionEvent, MappingEvent, ProcessKey};
 use aya::maps::{MapData, RingBuf};
 use profiler_common::abi::{
-    COMM_BYTES, CodeKey, CopiedString, FUNCTION_EVENT_WORDS, FrameWord, KernelEventKind,
-    KernelEventRecord, MAPPING_EVENT_WORDS, MappingEventRecord, MappingKey,
+    CodeKey, CopiedString, FUNCTION_EVENT_WORDS, FrameWord, KernelEventKind, KernelEventRecord,
+    MAPPING_EVENT_WORDS, MappingEventRecord, MappingKey, comm_in,
 };
 use std::os::fd::{AsFd as _, BorrowedFd};
 
@@ -110,7 +110,7 @@ fn parse(record: &[u8]) -> Option<KernelEvent> {
             modified: word(7)?,
         },
         mapping_key: MappingKey(word(8)?),
-        leader: comm([word(9)?, word(10)?]),
+        leader: comm_in([word(9)?, word(10)?]),
     };
     let path = record.get(MAPPING_EVENT_WORDS * 8..)?;
     let names = path.split_inclusive(|&byte| byte == 0);
@@ -126,14 +126,6 @@ fn parse(record: &[u8]) -> Option<KernelEvent> {
             names: names.collect(),
         })
     })
-}
-
-/// A thread's name in two words.
-fn comm([first, last]: [u64; 2]) -> [u8; COMM_BYTES] {
-    let mut comm = [0; COMM_BYTES];
-    comm[..8].copy_from_slice(&first.to_ne_bytes());
-    comm[8..].copy_from_slice(&last.to_ne_bytes());
-    comm
 }
 
 /// The fields of a [`FunctionEventRecord`](profiler_common::abi::FunctionEventRecord), and its strings.

@@ -1,5 +1,6 @@
 //! Loading: constants in, sizes in, maps made.
 
+use super::attach::TASK_EVENTS;
 use super::config_map::ConfigMap;
 use super::constants::{config, shows_runtimes};
 use super::counters::CounterMap;
@@ -111,6 +112,13 @@ pub(super) fn load(request: Request, support: &Support) -> Result<Kernel> {
     if !begins_at_exec {
         mark_targets(&targets, &request.ids, &sizes)?;
     }
+    let follows_targets = support.layout.is_some() && request.target != TargetKind::All;
+    let task_events = TASK_EVENTS.into_iter();
+    let task_events = task_events.filter(|(program, _)| match program {
+        ProgramId::Exec => begins_at_exec,
+        _ => follows_targets,
+    });
+    let task_events = task_events.collect();
     // Those that are not taken stay with the object.
     let mut hash = |name, room: u32| (room > 1).then(|| ebpf.take_map(name)).flatten();
     let threads = Threads::new(
@@ -148,8 +156,7 @@ pub(super) fn load(request: Request, support: &Support) -> Result<Kernel> {
         can_follow_runtimes: support.tail_calls,
         config,
         reports_mappings: config.switches.has(Switches::MAPPING_EVENTS),
-        follows_targets: support.layout.is_some() && request.target != TargetKind::All,
-        begins_at_exec,
+        task_events,
         walks_user_stacks: request.switches.has(Switches::USER_STACKS),
     };
     if support.pid_namespace.is_some() {
@@ -158,11 +165,8 @@ pub(super) fn load(request: Request, support: &Support) -> Result<Kernel> {
     if request.waits().is_some() {
         kernel.threads.load_listing(&mut kernel.programs);
     }
-    if kernel.follows_targets {
-        kernel.programs.load_tracepoint(ProgramId::Fork)?;
-    }
-    if kernel.begins_at_exec {
-        kernel.programs.load_tracepoint(ProgramId::Exec)?;
+    for (program, _) in &kernel.task_events {
+        kernel.programs.load_tracepoint(*program)?;
     }
     if kernel.reports_mappings {
         kernel.programs.load_tracepoint(ProgramId::CodeKey)?;

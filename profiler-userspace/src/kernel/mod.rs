@@ -86,10 +86,8 @@ pub struct Kernel {
     logs: Option<Logs>,
     /// Whether the kernel half reports what lies at sampled addresses.
     reports_mappings: bool,
-    /// Whether new tasks change who is a target, and we can see them.
-    follows_targets: bool,
-    /// Whether a command becomes the target when it runs its program.
-    begins_at_exec: bool,
+    /// The programs that keep the targets true, with their tracepoints.
+    task_events: Vec<(ProgramId, &'static str)>,
     walks_user_stacks: bool,
 }
 
@@ -289,11 +287,7 @@ impl Kernel {
 
     /// After [`Kernel::load_probes`], attaches the programs for tracepoints, and those for the functions at `sites`; sampling begins here.
     pub fn attach_programs(&mut self, sites: &[UprobeSite]) -> Result<()> {
-        let (follows, begins) = (self.follows_targets, self.begins_at_exec);
-        attach::attach_task_events(&mut self.programs, |program| match program {
-            ProgramId::Exec => begins,
-            _ => follows,
-        })?;
+        attach::attach_task_events(&mut self.programs, &self.task_events)?;
         for wanted in &self.wanted {
             if matches!(&wanted.at, AttachPoint::Tracepoint(name) if name == SWITCH) {
                 let now = threads::now_ns();
