@@ -173,6 +173,28 @@ fn impossible_rates_are_refused_with_the_reason() {
 }
 
 #[kernel_test]
+fn a_proc_of_another_namespace_is_refused() {
+    require!(tool("unshare"));
+    Invocation::new("-a -d 1")
+        .wrapped("unshare --pid --fork")
+        .run()
+        .expect_code(1)
+        .expect_stderr("/proc is of another PID namespace");
+}
+
+/// Where the superuser may not raise the limit, either.
+#[kernel_test]
+fn too_few_descriptors_are_named_as_the_reason() {
+    require!(tool("prlimit"));
+    let run = Invocation::new("-f -a -d 1 -F 997")
+        .wrapped("prlimit --nofile=20:20")
+        .run();
+    if run.code() != 0 {
+        run.expect_stderr("raise `ulimit -n` to 1024");
+    }
+}
+
+#[kernel_test]
 fn a_full_disk_leaves_the_old_file_and_nothing_else() {
     require!(tool("unshare"));
     let workload = Program::c("shares").start(&[]);

@@ -69,6 +69,25 @@ fn a_command_of_50_ms_is_sampled_from_before_main_to_its_exit() {
     assert!(folded.share(command) > 0.9999, "{folded}");
 }
 
+#[kernel_test]
+fn a_command_runs_as_the_user_that_is_asked_for() {
+    let output = Output::new();
+    let script = "id -un; i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo $USER";
+    let run = output
+        .invocation("-F 997 --as-user=nobody")
+        .command("/bin/sh".as_ref(), &["-c", script])
+        .run()
+        .expect_code(0);
+    assert_eq!(String::from_utf8_lossy(&run.stdout), "nobody\nnobody\n");
+    assert!(run.folded_file(&output.path()).total() > 0);
+    output
+        .invocation("--as-user=no-such-user")
+        .command("/bin/true".as_ref(), &[])
+        .run()
+        .expect_code(1)
+        .expect_stderr("there is no user no-such-user");
+}
+
 /// Events that are counted one by one would show how we start the command: its copy of our memory, a read of a pipe, an
 /// `exec`.
 #[kernel_test]

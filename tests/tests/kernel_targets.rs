@@ -98,6 +98,19 @@ fn children_are_sampled_if_asked_for() {
 }
 
 #[kernel_test]
+fn flame_bpf_itself_is_one_frame_unless_asked_for() {
+    let frames = |flags: &str| -> usize {
+        let folded = record(Invocation::new(flags));
+        let own = folded.only(|stack| stack.root() == "flame-bpf");
+        let own = own.map(|stack| stack.frames.len());
+        own.max().expect("the profiler waits for its end")
+    };
+    // Waits: it always has some.
+    assert_eq!(frames("-f -a --off-cpu -d 1 --state S"), 1);
+    assert!(frames("-f -a --off-cpu -d 1 --state S --include-self") > 2);
+}
+
+#[kernel_test]
 fn of_several_processes_one_may_have_ended() {
     let workload = Program::c("spin").start(&["worker=1000/0"]);
     let mut ended = std::process::Command::new("/bin/true")

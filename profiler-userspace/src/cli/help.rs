@@ -6,7 +6,7 @@ Examples:
   sudo flame-bpf -p 1234 -d 10             one process for 10 s: flamegraph.svg
   sudo flame-bpf -d 10 -o all.svg          the whole machine
   sudo flame-bpf top                       the same on the terminal, live; ? for help, q to end
-  sudo flame-bpf -p $(pgrep -d, nginx) 30  all processes of a name, for 30 s
+  sudo flame-bpf -n nginx -d 30            all processes of a name, and their children to come
   sudo flame-bpf -F 997 -- make -j8        a command and its children
   sudo flame-bpf -fK 10 | grep ext4        kernel stacks as folded text
   sudo flame-bpf --off-cpu -p 1234 -d 10   where its threads wait, and for how long

@@ -10,11 +10,14 @@ use std::fs::{self, File};
 use std::io::Read as _;
 use std::sync::Arc;
 
-/// The most that is read of a command line, in bytes.
-const MOST_BYTES: u64 = 64 << 10;
+/// The most that is read of a command line, in bytes: paths of classes are long.
+const MOST_BYTES: u64 = 1 << 20;
 
 /// The most of what a runtime runs that is shown, in bytes.
 const MOST_SHOWN: usize = 200;
+
+/// Stands for the end of a longer one.
+const CUT: &str = "…";
 
 /// Names of the first threads of the runtimes' processes: that of Node is not the program's from version 22 on.
 const RUNTIME_THREADS: [&[u8]; 4] = [b"java", b"node", b"nodejs", b"MainThread"];
@@ -129,7 +132,9 @@ fn command_line(tgid: u32) -> Option<Vec<u8>> {
 /// The runtime and what it runs, by its command line: a class, a module, a jar or a script. None for other programs, and
 /// where the line does not say.
 fn runs(line: &[u8]) -> Option<Vec<u8>> {
-    let words = line.split(|&byte| byte == 0);
+    // A word without an end was cut.
+    let words = line.split_inclusive(|&byte| byte == 0);
+    let words = words.map_while(|word| word.strip_suffix(b"\0"));
     let mut words = words.map(|word| str::from_utf8(word).unwrap_or_default());
     let runtime = file_name(words.next()?);
     let what = match runtime {
@@ -137,8 +142,13 @@ fn runs(line: &[u8]) -> Option<Vec<u8>> {
         "node" | "nodejs" => node(words)?,
         _ => return None,
     };
-    let end = what.floor_char_boundary(MOST_SHOWN);
-    Some(format!("{runtime} {}", &what[..end]).into_bytes())
+    let shown = if what.len() > MOST_SHOWN {
+        let end = what.floor_char_boundary(MOST_SHOWN - CUT.len());
+        format!("{}{CUT}", &what[..end])
+    } else {
+        what.to_owned()
+    };
+    Some(format!("{runtime} {shown}").into_bytes())
 }
 
 fn java<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
@@ -215,7 +225,11 @@ mod tests {
             assert_eq!(run(line), None, "{line}");
         }
         let long = run(&format!("java {}", "é".repeat(300))).unwrap();
-        assert!(long.len() <= MOST_SHOWN + 5, "{long}");
+        assert!(
+            long.len() <= MOST_SHOWN + 5 && long.ends_with(CUT),
+            "{long}"
+        );
+        assert_eq!(runs(b"java\0-cp\0a.jar\0org.exam"), None);
     }
 
     #[test]

@@ -100,6 +100,16 @@ pub struct Label {
     pub cpu: Option<u32>,
 }
 
+impl Label {
+    /// The thread's name without its padding. Anything may be in it, or nothing.
+    pub fn thread_name(&self) -> &[u8] {
+        self.comm
+            .split(|&byte| byte == 0)
+            .next()
+            .unwrap_or_default()
+    }
+}
+
 impl From<&Who> for Label {
     fn from(who: &Who) -> Self {
         Self {

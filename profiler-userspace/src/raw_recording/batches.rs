@@ -189,16 +189,14 @@ impl<'a, 'o> Batches<'a, 'o> {
         }
         self.room(32)?;
         let number = |id: Option<u32>| id.map_or(0, |id| u64::from(id) + 1);
-        let comm = label.comm.split(|&byte| byte == 0).next();
+        let comm = label.thread_name().to_vec();
         let start = label.start.wrapping_sub(self.last.start).cast_signed();
         self.last.start = label.start;
         let pid = difference(label.pid, self.last.pid);
         self.last.pid = label.pid;
         self.batch.label_pids.push(pid);
         self.batch.label_starts.push(start);
-        self.batch
-            .label_comms
-            .push(comm.unwrap_or_default().to_vec());
+        self.batch.label_comms.push(comm);
         let process = self.raw_recording.normalized.process_name(&label);
         self.batch
             .label_processes

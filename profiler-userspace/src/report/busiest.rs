@@ -3,8 +3,8 @@
 //! In: normalized profiles, window by window. Out: a finding on those of one name with the most, for the top of a summary.
 
 use super::findings::Finding;
-use crate::profile::fold::visible;
-use crate::profile::normalized::{Label, NormalizedProfile};
+use crate::profile::normalized::NormalizedProfile;
+use crate::symbolize::owner_name;
 use crate::text::number::{counted, grouped, share};
 use foldhash::{HashMap, HashSet};
 use std::cmp::Reverse;
@@ -50,13 +50,10 @@ impl Busiest {
             ..Self::default()
         };
         for (key, sums) in normalized.samples() {
-            let Label {
-                pid, start, comm, ..
-            } = key.label;
-            let comm = comm.split(|&byte| byte == 0).next().unwrap_or_default();
-            let process = normalized.process_name(&key.label);
-            let name = process.map_or(comm, |name| name);
-            busiest.count(name, [(pid, start)], sums.weight);
+            let label = &key.label;
+            let process = normalized.process_name(label);
+            let name = process.map_or(label.thread_name(), |name| name);
+            busiest.count(name, [(label.pid, label.start)], sums.weight);
         }
         busiest
     }
@@ -105,10 +102,7 @@ impl Busiest {
                 };
                 let cpus = self.cpus(sums.weight, period_ns);
                 let of = share(sums.weight as f64, total as f64);
-                format!(
-                    "{of} {} ({processes}{cpus})",
-                    visible(&String::from_utf8_lossy(name))
-                )
+                format!("{of} {} ({processes}{cpus})", owner_name(name))
             })
             .collect();
         if parts.is_empty() {
@@ -117,6 +111,10 @@ impl Busiest {
         let others = rows.len() - parts.len();
         if others > 0 {
             parts.push(counted(others as u64, "other"));
+        }
+        if self.rest > 0 {
+            let of = share(self.rest as f64, total as f64);
+            parts.push(format!("{of} of more names than are told apart"));
         }
         Some(Finding::new("processes", parts.join(", ")))
     }
@@ -137,7 +135,7 @@ impl Busiest {
 mod tests {
     use super::*;
     use crate::profile::Window;
-    use crate::profile::normalized::{NormalizedKey, Sums as Counted};
+    use crate::profile::normalized::{Label, NormalizedKey, Sums as Counted};
     use profiler_common::abi::ThreadState;
     use std::sync::Arc;
 
@@ -196,6 +194,19 @@ mod tests {
         let without = busiest.finding(None).unwrap();
         assert!(!without.text.contains("CPUs"), "{without:?}");
         assert_eq!(Busiest::default().finding(None), None);
+    }
+
+    #[test]
+    fn names_beyond_the_limit_are_told_as_a_sum_and_empty_ones_marked() {
+        let mut busiest = Busiest::of(&profile(&[("", None, 1, 75)]));
+        for name in 0..MOST_NAMES {
+            busiest.count(format!("n{name}").as_bytes(), [(2, 1)], 0);
+        }
+        busiest.count(b"one more", [(3, 1)], 25);
+        let text = busiest.finding(None).unwrap().text;
+        assert!(text.starts_with("75.0% [nameless] (PID 1), "), "{text}");
+        let end = "25.0% of more names than are told apart";
+        assert!(text.ends_with(end), "{text}");
     }
 
     #[test]

@@ -379,6 +379,17 @@ mod tests {
         let starts: Vec<&str> = said.iter().map(|said| &said[..5]).collect();
         assert_eq!(starts, ["30.0%", "25.0%", "20.0%", "10.0%"]);
         assert!(said[2].contains("deleted or replaced"), "{said:?}");
+        let denied = super::on_names(
+            &[object("d", Reached::Denied, 900)],
+            1000,
+            &Distro::unknown(),
+        );
+        assert!(
+            denied[0]
+                .text
+                .contains("may not be read (permission denied); "),
+            "{denied:?}"
+        );
         assert!(said[3].contains("another mount namespace"), "{said:?}");
     }
 

@@ -305,8 +305,8 @@ fn lookups(stack: &RawStack) -> impl Iterator<Item = u64> {
 /// Labels of an owner, in words that a profile has.
 fn labels(of: &Label, normalized: &NormalizedProfile, profile: &mut Profile) -> LabelsIndex {
     profile.labels(Labels {
-        process: normalized.process_name(of).map(|name| comm(name)),
-        comm: Some(comm(&of.comm)),
+        process: normalized.process_name(of).map(|name| owner_name(name)),
+        comm: Some(owner_name(of.thread_name())),
         pid: Some(of.pid),
         start: of.start,
         tid: of.tid,
@@ -315,9 +315,8 @@ fn labels(of: &Label, normalized: &NormalizedProfile, profile: &mut Profile) -> 
     })
 }
 
-/// A thread's name, which may hold anything, or nothing.
-fn comm(bytes: &[u8]) -> String {
-    let name = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
+/// The name of a process or thread as it is shown; it may hold anything, or nothing.
+pub fn owner_name(name: &[u8]) -> String {
     if name.is_empty() {
         "[nameless]".to_owned()
     } else {

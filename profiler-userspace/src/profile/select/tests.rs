@@ -176,6 +176,29 @@ fn processes_and_threads_are_named_by_id_or_by_their_whole_name() {
         ],
         [3, 7, 4, 7, 0]
     );
+    let named = |text| {
+        let mut frames = FrameProfile::new(Profile::new(Unit::Samples, Window::default()));
+        let labels = Labels {
+            process: Some("java Main".to_owned()),
+            comm: Some("pool-1".to_owned()),
+            ..Labels::default()
+        };
+        let stack: [Frame; 0] = [];
+        frames.push_of(labels, &stack, 1, 1);
+        let selection = Selection {
+            processes: Who::parse(text).unwrap(),
+            ..Selection::default()
+        };
+        selection
+            .of(frames.into_profile())
+            .unwrap()
+            .profile
+            .total_weight()
+    };
+    assert_eq!(
+        ["java", "java Main", "pool-1", "Main"].map(named),
+        [1, 1, 1, 0]
+    );
     let thread = |text| {
         weight(Selection {
             threads: Who::parse(text).unwrap(),
