@@ -80,7 +80,13 @@ fn a_stack_of_makecontext_begins_at_what_it_returns_to() {
     let coroutine = Recipe::c("coroutine");
     for program in [coroutine.make(), coroutine.linked("-static").make()] {
         let folded = profile(&program, &[]);
-        for stack in &folded.stacks {
+        // From where swapcontext loads `rsp` to where it pushes the address it returns to, eight
+        // instructions on, glibc's unwind information reads the return address one word too high.
+        for stack in folded
+            .stacks
+            .iter()
+            .filter(|stack| stack.leaf() != "swapcontext")
+        {
             assert_eq!(stack.mark(), None, "{:?} in {folded}", stack.frames);
         }
         let above = |stack: &Stack| stack.leaf() == "burn";
