@@ -1,7 +1,7 @@
 //! The flame-bpf command: parse, do it, exit code.
 
+use flame_bpf::allocator::Counting;
 use flame_bpf::cli::{self, Exit, InspectNames, InspectUnwind, Task};
-use flame_bpf::symbolize::Counting;
 use flame_bpf::{inspect, pipeline, session};
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use flame_bpf::symbolize::Counting;
+use flame_bpf::allocator::Counting;
 use target::Target;
 
 /// The command's allocator, which counts the memory that symbolizing takes.

@@ -10,7 +10,7 @@ use crate::source::Source;
 const ARROWS: &[(&str, &[&str])] = &[
     (
         "main",
-        &["cli", "inspect", "pipeline", "plan", "session", "symbolize"],
+        &["allocator", "cli", "inspect", "pipeline", "plan", "session"],
     ),
     (
         "cli",
@@ -110,8 +110,11 @@ const ARROWS: &[(&str, &[&str])] = &[
         "kernel",
         &["probe", "process", "profile", "targets", "unwind"],
     ),
-    ("symbolize", &["code", "object", "process", "profile"]),
-    ("input", &["pprof", "profile"]),
+    (
+        "symbolize",
+        &["allocator", "code", "object", "process", "profile"],
+    ),
+    ("input", &["allocator", "pprof", "profile", "text"]),
     ("live", &["output", "profile", "text"]),
     ("output", &["caller", "diff", "pprof", "profile", "text"]),
     (
@@ -128,12 +131,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("raw_recording", &["clock", "object", "profile"]),
     ("clock", &[]),
     ("desktop", &["caller"]),
+    ("allocator", &[]),
     ("caller", &[]),
     ("diff", &["profile"]),
     ("pprof", &[]),
     ("priority", &[]),
     ("object", &[]),
-    ("profile", &[]),
+    ("profile", &["text"]),
     ("text", &[]),
 ];
 
@@ -189,7 +193,7 @@ const UNSAFE: &[&str] = &[
     "profiler-userspace/src/kernel/shared.rs",
     "profiler-userspace/src/session/sampling.rs",
     "profiler-userspace/src/session/launch.rs",
-    "profiler-userspace/src/symbolize/counting.rs",
+    "profiler-userspace/src/allocator.rs",
 ];
 
 /// A file that is longer asks to be two.

@@ -7,7 +7,6 @@
 
 mod backings;
 mod code_map;
-mod counting;
 mod demangle;
 mod dwarf;
 mod ends;
@@ -35,7 +34,6 @@ mod tests;
 mod unsymbolized;
 
 pub use code_map::{CodeMap, names_in};
-pub use counting::Counting;
 pub use demangle::Demangling;
 pub use dwarf::SourceLine;
 pub use ends::{cut_short, fallbacks, stack_ends};

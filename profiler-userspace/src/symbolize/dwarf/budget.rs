@@ -4,7 +4,7 @@
 //! them can make a reader compute and keep without end: rows of lines, one range claimed by a thousand
 //! functions. Each of these takes at least one step, so every step is checked here.
 
-use super::super::counting;
+use crate::allocator;
 use std::cell::Cell;
 
 /// Reading stops at this part of the memory limit: growing a full table takes as much again between two
@@ -39,7 +39,7 @@ impl DwarfBudget {
     /// So many bytes.
     pub(super) fn new(bytes: u64) -> Self {
         Self {
-            before: counting::taken(),
+            before: allocator::taken(),
             bytes: bytes / PART,
             steps: Cell::new(0),
             most_steps: Cell::new(FREE_STEPS),
@@ -54,7 +54,7 @@ impl DwarfBudget {
 
     /// How much more may be held now, in bytes.
     pub(super) fn left(&self) -> u64 {
-        let held = u64::try_from(counting::taken() - self.before).unwrap_or(0);
+        let held = u64::try_from(allocator::taken() - self.before).unwrap_or(0);
         self.bytes.saturating_sub(held)
     }
 

@@ -4,7 +4,8 @@ use super::memory_budget::NAMES_BYTES;
 use super::native;
 use super::program::Workshop;
 use super::sources::{HERE, offset_of, opened};
-use super::{Naming, counting, dwarf};
+use super::{Naming, dwarf};
+use crate::allocator;
 use crate::object::{DebugFile, Elf, ElfAddress, FileOffset, Search};
 use ::object::{Object as _, ObjectSymbol as _};
 use dwarf::{Asked, Level, Question};
@@ -22,8 +23,6 @@ fn look_up(program: &Path, addresses: &[ElfAddress], bytes: u64) -> (Vec<Vec<Lev
     let file = File::open(program).unwrap();
     let source = DebugFile::of(&file, &Elf::read(&file).unwrap()).unwrap();
     let mut symbols = vec![Vec::new(); addresses.len()];
-    let before = counting::taken();
-    counting::forget_most();
     let question = Question {
         source: &source,
         shared: None,
@@ -35,10 +34,12 @@ fn look_up(program: &Path, addresses: &[ElfAddress], bytes: u64) -> (Vec<Vec<Lev
         },
         bytes,
     };
-    let asked = dwarf::look_up(question, addresses, |at, levels| {
-        symbols[at] = levels;
+    let (asked, most) = allocator::most(|| {
+        dwarf::look_up(question, addresses, |at, levels| {
+            symbols[at] = levels;
+        })
     });
-    (symbols, asked, counting::most() - before)
+    (symbols, asked, most)
 }
 
 fn addresses(program: &Path, of: &str) -> Vec<ElfAddress> {
@@ -184,11 +185,9 @@ fn the_last_address_of_all_is_in_no_function() {
 /// The memory that names alone take.
 fn names(program: &Path, shop: &Workshop, offset: FileOffset) -> i64 {
     let (opened, below) = opened(shop, program);
-    let before = counting::taken();
-    counting::forget_most();
-    let named = native::name(&opened, &below, &[offset], HERE);
+    let (named, most) = allocator::most(|| native::name(&opened, &below, &[offset], HERE));
     assert!(named.is_object);
-    counting::most() - before
+    most
 }
 
 #[test]

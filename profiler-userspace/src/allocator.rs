@@ -1,7 +1,7 @@
 //! Counts the memory of each thread.
 //!
 //! In: every allocation of this program. Out: how many bytes a thread has allocated and not freed.
-//! Symbolization uses that to keep its limit: what libraries make of a debug file can be many times its size,
+//! Symbolization keeps its limit by that: what libraries make of a debug file can be many times its size,
 //! and only the allocator knows how much. The memory itself comes from the system's allocator.
 
 #![expect(
@@ -31,20 +31,17 @@ static COUNTING: Counting = Counting;
 
 /// The bytes this thread has allocated and not freed. Memory that it freed for another thread counts too, so
 /// the number may be negative: only differences mean anything.
-pub(super) fn taken() -> i64 {
+pub(crate) fn taken() -> i64 {
     TAKEN.get()
 }
 
-/// The highest value since [`forget_most`].
+/// Does work, and says the most memory that it held at once beside what there was before, in bytes.
 #[cfg(test)]
-pub(super) fn most() -> i64 {
-    MOST.get()
-}
-
-/// Resets the highest value.
-#[cfg(test)]
-pub(super) fn forget_most() {
-    MOST.set(TAKEN.get());
+pub(crate) fn most<T>(work: impl FnOnce() -> T) -> (T, i64) {
+    let before = taken();
+    MOST.set(before);
+    let done = work();
+    (done, MOST.get() - before)
 }
 
 fn note(bytes: i64) {
@@ -95,17 +92,18 @@ mod tests {
     #[test]
     fn allocated_and_freed_bytes_are_counted() {
         let before = taken();
-        forget_most();
-        let mut bytes: Vec<u8> = Vec::with_capacity(1 << 20);
-        assert_eq!(taken() - before, 1 << 20);
-        bytes.reserve_exact(2 << 20);
-        assert_eq!(taken() - before, 2 << 20);
-        let zeros = vec![0u8; 1 << 16];
-        drop(bytes);
-        assert_eq!(taken() - before, 1 << 16);
-        drop(zeros);
+        let ((), most) = most(|| {
+            let mut bytes: Vec<u8> = Vec::with_capacity(1 << 20);
+            assert_eq!(taken() - before, 1 << 20);
+            bytes.reserve_exact(2 << 20);
+            assert_eq!(taken() - before, 2 << 20);
+            let zeros = vec![0u8; 1 << 16];
+            drop(bytes);
+            assert_eq!(taken() - before, 1 << 16);
+            drop(zeros);
+        });
         assert_eq!(taken(), before);
-        assert_eq!(most() - before, (2 << 20) + (1 << 16));
+        assert_eq!(most, (2 << 20) + (1 << 16));
     }
 
     #[test]
