@@ -4,9 +4,10 @@
 //! from, if it is one.
 
 use std::hint::black_box;
+use std::io::Read as _;
 use std::path::Path;
 
-use flame_bpf::input::{Kind, Wanted, unpacked};
+use flame_bpf::input::{File, Wanted};
 use flame_bpf::output::{self, Format, Style};
 use flame_bpf::profile::Unit;
 use flame_bpf::profile::fold;
@@ -24,7 +25,7 @@ pub(crate) fn corpus() -> Vec<Seed> {
         golden("inputs/bpftrace.txt"),
         golden("inputs/perf-script.txt"),
         golden("inputs/systemtap.txt"),
-        unpacked(golden("raw.pb.gz")).expect("our own file can be unpacked"),
+        unpacked(&golden("raw.pb.gz")),
         golden("raw.pb.gz"),
     ];
     files.extend(
@@ -44,19 +45,24 @@ pub(crate) fn corpus() -> Vec<Seed> {
     files.into_iter().map(whole).collect()
 }
 
+fn unpacked(gzipped: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut gzip = flate2::read::GzDecoder::new(gzipped);
+    gzip.read_to_end(&mut bytes)
+        .expect("our own file can be unpacked");
+    bytes
+}
+
 /// Reads a file, and uses what came of it.
 pub(crate) fn read(input: &[u8]) {
-    let Ok(bytes) = unpacked(input.to_vec()) else {
-        return;
-    };
-    let Ok(kind) = Kind::of(&bytes) else {
+    let Ok(file) = File::of(input) else {
         return;
     };
     let wanted = Wanted {
         unit: Unit::Samples,
         sample_type: None,
     };
-    let Ok(reading) = kind.read(&bytes, &wanted) else {
+    let Ok(reading) = file.read(&wanted) else {
         return;
     };
     black_box(reading.notes);

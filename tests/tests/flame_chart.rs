@@ -22,7 +22,7 @@ const PHASES: [(u32, &str, u64); 6] = [
 
 fn phases() -> Profile {
     let mut profile = FrameProfile::new(Profile::new(Unit::Samples, Window::default()));
-    for (_, stack, weight) in PHASES {
+    for (group, (_, stack, weight)) in (0..).zip(PHASES) {
         let frame = |(level, name): (usize, &str)| {
             let (name, kind) = match (level, name.strip_suffix("_[k]")) {
                 (0, _) => (name, FrameKind::Process),
@@ -33,6 +33,7 @@ fn phases() -> Profile {
             Frame { name, kind }
         };
         let stack: Vec<Frame> = stack.split(';').enumerate().map(frame).collect();
+        profile.group(group);
         profile.push(&stack, weight, weight);
     }
     let profile = profile.into_profile();

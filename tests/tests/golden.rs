@@ -131,7 +131,8 @@ fn profile() -> Profile {
     ];
     let unit = Unit::Events("cycles".to_owned());
     let mut profile = FrameProfile::new(Profile::new(unit, Window::default()));
-    for (stack, weight) in stacks {
+    for (group, (stack, weight)) in (0..).zip(stacks) {
+        profile.group(group);
         profile.push(&stack, weight * 1_000, weight);
     }
     profile.into_profile()
@@ -340,6 +341,7 @@ fn profile_of_all_kinds() -> Profile {
     let all: Vec<_> = kinds.chain(states.map(|state| (Kernel, state))).collect();
     for (weight, (kind, _)) in all.iter().enumerate() {
         let stack = [Frame::cpu(1), frame(Process), frame(User), frame(*kind)];
+        profile.group(weight as u32);
         profile.push(&stack, weight as u64 + 1, 1);
     }
     let mut profile = profile.into_profile();

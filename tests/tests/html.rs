@@ -62,7 +62,8 @@ fn stack(text: &str) -> Vec<Frame> {
 
 fn profile(unit: Unit, stacks: &Stacks) -> Profile {
     let mut profile = FrameProfile::new(Profile::new(unit, Window::default()));
-    for (stack, weight) in stacks {
+    for (group, (stack, weight)) in (0..).zip(stacks) {
+        profile.group(group);
         profile.push(stack, *weight, 1);
     }
     profile.into_profile()

@@ -23,6 +23,7 @@ fn recording(stacks: &[(&str, f64)], windows: usize, unit: Unit, seed: u64) -> P
             // As independent samples vary.
             let normal: f64 = (0..12).map(|_| rng.f64()).sum::<f64>() - 6.0;
             let weight = (weight + normal * weight.sqrt()).round().max(0.0) as u64;
+            frames.group(window as u32);
             frames.push(&stack, weight, weight);
             places.push(window);
         }

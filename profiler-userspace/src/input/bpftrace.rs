@@ -10,12 +10,14 @@
 
 mod frame;
 
-use super::text::{Summed, excerpt, lines, no_such_type};
-use super::{Error, Head, Reading, Wanted, kind};
+use super::text::{Summed, TOO_MANY, excerpt, no_such_type};
+use super::{Error, Head, MOST_BYTES, Reading, Wanted, kind};
 use crate::profile::fold::visible;
 use crate::profile::{FrameKind, FrameProfile, Profile, SourceFrame, Window};
+use crate::text::lines::LineReader;
 use frame::At;
 use std::collections::HashSet;
+use std::io::BufRead;
 
 /// Whether a map comes first, but for what bpftrace says at its beginning.
 pub(super) fn looks_so(head: &Head<'_>) -> bool {
@@ -55,9 +57,15 @@ enum Value {
     Other(String),
 }
 
-pub(super) fn read(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> {
+pub(super) fn read(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Reading, Error> {
     let mut reader = Reader::default();
-    for (line, text) in lines(bytes) {
+    let (mut lines, mut bytes) = (LineReader::new(from), 0);
+    while let Some((line, text)) = lines.next()? {
+        // Which map is shown is known at the end.
+        bytes += text.len() as u64;
+        if bytes > MOST_BYTES {
+            return Err(Error::at(line, TOO_MANY));
+        }
         reader.line(line, &text);
     }
     reader.abandon();

@@ -4,7 +4,7 @@
 //! panics among it, is an error here that names the line at which they were.
 
 use super::text::{TOO_MANY, one_type};
-use super::{Error, Head, Reading, Wanted};
+use super::{Error, Head, MOST_BYTES, Reading, TOO_LARGE, Wanted};
 use crate::profile::fold::{self, visible};
 use crate::profile::{FrameProfile, Profile, Unit, Window};
 use inferno::collapse::{
@@ -12,7 +12,7 @@ use inferno::collapse::{
 };
 use inferno::collapse::{vsprof as of_vsprof, vtune as of_vtune, xctrace as of_xctrace};
 use std::cell::Cell;
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead, Read, Take};
 use std::panic::{self, AssertUnwindSafe};
 
 /// Whether inferno recognizes a beginning. It takes an empty text for a mistake of ours.
@@ -54,42 +54,42 @@ pub(super) fn is_xctrace(head: &Head<'_>) -> bool {
     applies(head, of_xctrace::Folder::default())
 }
 
-pub(super) fn dtrace(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> {
+pub(super) fn dtrace(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Reading, Error> {
     plain(
-        bytes,
+        from,
         wanted,
         of_dtrace::Folder::default(),
         wanted.unit.clone(),
     )
 }
 
-pub(super) fn sample(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> {
+pub(super) fn sample(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Reading, Error> {
     plain(
-        bytes,
+        from,
         wanted,
         of_sample::Folder::default(),
         wanted.unit.clone(),
     )
 }
 
-pub(super) fn vtune(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> {
+pub(super) fn vtune(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Reading, Error> {
     let unit = Unit::Events("ms".to_owned());
-    plain(bytes, wanted, of_vtune::Folder::default(), unit)
+    plain(from, wanted, of_vtune::Folder::default(), unit)
 }
 
-pub(super) fn vsprof(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> {
+pub(super) fn vsprof(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Reading, Error> {
     let unit = Unit::Events("calls".to_owned());
-    plain(bytes, wanted, of_vsprof::Folder::default(), unit)
+    plain(from, wanted, of_vsprof::Folder::default(), unit)
 }
 
-pub(super) fn ghcprof(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> {
+pub(super) fn ghcprof(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Reading, Error> {
     let unit = Unit::Events("‰ of time".to_owned());
-    plain(bytes, wanted, of_ghcprof::Folder::default(), unit)
+    plain(from, wanted, of_ghcprof::Folder::default(), unit)
 }
 
-pub(super) fn xctrace(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> {
+pub(super) fn xctrace(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Reading, Error> {
     plain(
-        bytes,
+        from,
         wanted,
         of_xctrace::Folder::default(),
         wanted.unit.clone(),
@@ -98,7 +98,7 @@ pub(super) fn xctrace(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Erro
 
 /// A profile out of what a collapser makes of the text.
 fn plain(
-    bytes: &[u8],
+    from: &mut dyn BufRead,
     wanted: &Wanted<'_>,
     folder: impl Collapse,
     unit: Unit,
@@ -110,7 +110,7 @@ fn plain(
         unit,
         sample_type: None,
     };
-    for (stack, shown) in collapsed(bytes, folder)?.stacks() {
+    for (stack, shown) in collapsed(from, folder)?.stacks() {
         let weight = of_unit.unit.read(shown);
         let sum = weight.and_then(|weight| total.checked_add(weight));
         let (Some(weight), Some(sum)) = (weight, sum) else {
@@ -138,11 +138,12 @@ impl Collapsed {
     }
 }
 
-fn collapsed(bytes: &[u8], mut folder: impl Collapse) -> Result<Collapsed, Error> {
+fn collapsed(from: &mut dyn BufRead, mut folder: impl Collapse) -> Result<Collapsed, Error> {
     let line = Cell::new(0);
     let lines = Lines {
-        rest: bytes,
+        from: from.take(MOST_BYTES + 1),
         line: &line,
+        is_within: false,
     };
     let mut text = Vec::new();
     // The collapser is not used again, whatever state it is in.
@@ -180,30 +181,41 @@ fn quietly<T>(read: impl FnOnce() -> T + panic::UnwindSafe) -> Result<T, ()> {
 }
 
 /// Text that knows how far it was read.
-struct Lines<'a> {
-    rest: &'a [u8],
+struct Lines<'a, R> {
+    from: Take<R>,
     /// How many lines were begun.
     line: &'a Cell<usize>,
+    /// Whether the last of these has not ended.
+    is_within: bool,
 }
 
-impl Read for Lines<'_> {
+impl<R: BufRead> Read for Lines<'_, R> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        let read = (&*self.rest).read(to)?;
+        let read = self.fill_buf()?.read(to)?;
         self.consume(read);
         Ok(read)
     }
 }
 
-impl BufRead for Lines<'_> {
+impl<R: BufRead> BufRead for Lines<'_, R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        Ok(self.rest)
+        if self.from.limit() == 0 {
+            return Err(io::Error::other(TOO_LARGE));
+        }
+        self.from.fill_buf()
     }
 
     fn consume(&mut self, bytes: usize) {
-        let (read, rest) = self.rest.split_at(bytes);
+        let read = self.from.fill_buf().unwrap_or_default();
+        let read = &read[..bytes.min(read.len())];
         let ends = read.iter().filter(|byte| **byte == b'\n').count();
-        let cut = usize::from(rest.is_empty() && read.last().is_some_and(|byte| *byte != b'\n'));
-        self.line.set(self.line.get() + ends + cut);
-        self.rest = rest;
+        let begun = match read.last() {
+            None => return,
+            Some(last) => ends + usize::from(*last != b'\n'),
+        };
+        let known = usize::from(self.is_within);
+        self.is_within = read.last() != Some(&b'\n');
+        self.line.set(self.line.get() + begun - known.min(begun));
+        self.from.consume(bytes);
     }
 }

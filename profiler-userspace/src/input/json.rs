@@ -10,9 +10,10 @@ use crate::profile::{
 };
 use serde_json::Value;
 use std::collections::HashMap;
+use std::io::BufRead;
 
 /// The most that is read of such a file, in bytes: values take many times as much memory.
-const MAX_BYTES: usize = 256 << 20;
+const MAX_BYTES: u64 = 256 << 20;
 
 pub(super) fn is_cpuprofile(head: &Head<'_>) -> bool {
     let has = |key: &str| head.text.contains(key);
@@ -34,13 +35,10 @@ fn is_json(head: &Head<'_>) -> bool {
     !head.is_binary && other::is_json(&head.text)
 }
 
-fn parse(bytes: &[u8]) -> Result<Value, Error> {
-    if bytes.len() > MAX_BYTES {
-        return Err(Error::Whole(
-            "it is JSON of more than 256 MiB; record a shorter time".to_owned(),
-        ));
-    }
-    serde_json::from_slice(bytes)
+fn parse(from: &mut dyn BufRead) -> Result<Value, Error> {
+    let problem = "it is JSON of more than 256 MiB; record a shorter time";
+    let bytes = super::whole(from, MAX_BYTES, problem)?;
+    serde_json::from_slice(&bytes)
         .map_err(|error| Error::Whole(format!("it is broken JSON: {error}")))
 }
 
@@ -150,9 +148,9 @@ fn nodes(file: &Value) -> HashMap<i64, Node<'_>> {
 }
 
 /// Reads a `.cpuprofile`. A sample lasts up to the next; without times, hits are counted.
-pub(super) fn cpuprofile(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> {
+pub(super) fn cpuprofile(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Reading, Error> {
     one_type(wanted)?;
-    let file = parse(bytes)?;
+    let file = parse(from)?;
     let nodes = nodes(&file);
     let list = |key: &str| file[key].as_array().map_or(&[][..], Vec::as_slice);
     let samples: Vec<Option<i64>> = list("samples").iter().map(Value::as_i64).collect();
@@ -232,8 +230,8 @@ pub(super) fn cpuprofile(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, E
 }
 
 /// Reads speedscope's format: of several profiles the one that it shows first, unless another is asked for by its name.
-pub(super) fn speedscope(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> {
-    let file = parse(bytes)?;
+pub(super) fn speedscope(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Reading, Error> {
+    let file = parse(from)?;
     let list = |value: &'_ Value| value.as_array().cloned().unwrap_or_default();
     let profiles = list(&file["profiles"]);
     let frames = file["shared"]["frames"]

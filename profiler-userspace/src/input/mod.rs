@@ -1,8 +1,9 @@
 //! Profiles that other tools made.
 //!
-//! In: all bytes of a file. Out: which kind of file it is, and a [`Profile`] with what there is to say of what the profile
-//! does not hold. Files may be gzipped, whatever is in them.
-//! Never: files or the network; what goes wrong is a value, and names the line where there are lines. Raw recordings
+//! In: the bytes of a file as they come. Out: which kind of file it is, and a [`Profile`] with what there is to say of what
+//! the profile does not hold. Files may be gzipped, whatever is in them. Text is read line by line; only pprof, JSON and
+//! bpftrace's maps are in memory as a whole, since what comes first in them refers to what comes last.
+//! Never: opens files, or the network; what goes wrong is a value, and names the line where there are lines. Raw recordings
 //! are the business of [`crate::raw_recording`].
 
 mod bpftrace;
@@ -20,10 +21,13 @@ mod text;
 use crate::profile::{Profile, Unit, fold};
 use flate2::read::MultiGzDecoder;
 use std::borrow::Cow;
-use std::io::Read as _;
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 
-/// The most that is read of one file, in bytes, and the most that a gzipped one may come to.
-pub const MOST_BYTES: u64 = 1 << 30;
+/// The most that is read of a file that must be in memory as a whole, in bytes, unpacked.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// The problem with a larger one.
+const TOO_LARGE: &str = "it is more than 1 GiB, and such a file is read as a whole; divide it";
 
 /// So much of a file is looked at to tell its kind, in bytes.
 const HEAD_BYTES: usize = 64 * 1024;
@@ -36,7 +40,7 @@ struct Row {
     has_unit: bool,
     /// Whether a file that begins so is one. The first row that says yes has it.
     looks_so: fn(&Head<'_>) -> bool,
-    read: fn(&[u8], &Wanted<'_>) -> Result<Reading, Error>,
+    read: fn(&mut dyn BufRead, &Wanted<'_>) -> Result<Reading, Error>,
 }
 
 /// All kinds. Whatever there is to know of one is in its row and its file. Folded text is what is like nothing else.
@@ -126,19 +130,15 @@ const KINDS: &[Row] = &[
 pub struct Kind(usize);
 
 impl Kind {
-    /// The kind of an unpacked file.
-    ///
-    /// # Errors
-    /// When it is none that is known.
-    pub fn of(bytes: &[u8]) -> Result<Self, Error> {
-        if let Some(is) = other::of_magic(bytes) {
+    fn of(head: &[u8], is_all: bool) -> Result<Self, Error> {
+        if let Some(is) = other::of_magic(head) {
             return Err(Error::Whole(is.to_owned()));
         }
-        if bytes.trim_ascii().is_empty() {
+        if is_all && head.trim_ascii().is_empty() {
             let problem = "it is empty; did the command fail that should have written it?";
             return Err(Error::Whole(problem.to_owned()));
         }
-        let head = Head::of(bytes);
+        let head = Head::of(head, is_all);
         if let Some(is) = other::of_text(&head) {
             return Err(Error::Whole(is.to_owned()));
         }
@@ -158,13 +158,34 @@ impl Kind {
     pub fn has_unit(self) -> bool {
         KINDS[self.0].has_unit
     }
+}
 
-    /// The profile in an unpacked file of this kind.
+/// A file whose beginning was read.
+pub struct File<'a> {
+    /// Its kind.
+    pub kind: Kind,
+    bytes: Box<dyn BufRead + 'a>,
+}
+
+impl<'a> File<'a> {
+    /// A file with such bytes, gzipped or not.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is of no kind that is known.
+    pub fn of(bytes: impl BufRead + 'a) -> Result<Self, Error> {
+        let (head, bytes) = unpacked(Box::new(bytes))?;
+        let is_all = head.len() <= HEAD_BYTES;
+        let kind = Kind::of(&head[..head.len().min(HEAD_BYTES)], is_all)?;
+        let bytes = Box::new(Cursor::new(head).chain(bytes));
+        Ok(Self { kind, bytes })
+    }
+
+    /// The profile in it.
     ///
     /// # Errors
     /// When the file is broken, has no stack, or not what is wanted of it.
-    pub fn read(self, bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> {
-        let reading = (KINDS[self.0].read)(bytes, wanted)?;
+    pub fn read(mut self, wanted: &Wanted<'_>) -> Result<Reading, Error> {
+        let reading = (KINDS[self.kind.0].read)(&mut self.bytes, wanted)?;
         if reading.profile.samples().is_empty() {
             return Err(Error::Whole("there is no stack in it".to_owned()));
         }
@@ -224,6 +245,9 @@ pub enum Error {
     /// Folded text that is none.
     #[error(transparent)]
     Folded(#[from] fold::ParseError),
+    /// Bytes that do not come.
+    #[error("{0}")]
+    Unreadable(#[from] io::Error),
     /// Something that no line is to blame for.
     #[error("{0}")]
     Whole(String),
@@ -259,11 +283,9 @@ struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
-    fn of(bytes: &'a [u8]) -> Self {
-        let mut head = &bytes[..bytes.len().min(HEAD_BYTES)];
-        if head.len() < bytes.len()
-            && let Some(end) = head.iter().rposition(|byte| *byte == b'\n')
-        {
+    fn of(bytes: &'a [u8], is_all: bool) -> Self {
+        let mut head = bytes;
+        if !is_all && let Some(end) = head.iter().rposition(|byte| *byte == b'\n') {
             head = &head[..=end];
         }
         let is_control = |byte: &u8| *byte < b'\t' || (0x0e..0x1b).contains(byte);
@@ -275,59 +297,119 @@ impl<'a> Head<'a> {
     }
 }
 
-/// All bytes of a file, unpacked if it is gzipped, and in UTF-8 without a mark in front if it is text of an editor or of
-/// PowerShell.
+/// A file's beginning, a byte longer than [`HEAD_BYTES`] if there is more, and the bytes behind it: unpacked if it is gzipped,
+/// and in UTF-8 without a mark in front if it is text of an editor or of PowerShell.
+fn unpacked<'a>(
+    mut bytes: Box<dyn BufRead + 'a>,
+) -> Result<(Vec<u8>, Box<dyn BufRead + 'a>), Error> {
+    let mut head = head_of(&mut bytes)?;
+    if head.starts_with(b"\x1f\x8b") {
+        let packed = Cursor::new(head).chain(bytes);
+        bytes = Box::new(BufReader::new(Unpacking(MultiGzDecoder::new(packed))));
+        head = head_of(&mut bytes)?;
+    }
+    if head.starts_with(b"\xef\xbb\xbf") {
+        head.drain(..3);
+        head.extend(head_of(&mut bytes.as_mut().take(3))?);
+        return Ok((head, bytes));
+    }
+    let Some(unit) = utf16(&head) else {
+        return Ok((head, bytes));
+    };
+    let pairs = Cursor::new(head).chain(bytes);
+    bytes = Box::new(BufReader::new(Utf16 {
+        from: pairs,
+        unit,
+        half: None,
+        text: Cursor::default(),
+    }));
+    Ok((head_of(&mut bytes)?, bytes))
+}
+
+fn head_of(bytes: &mut dyn BufRead) -> Result<Vec<u8>, Error> {
+    let mut head = Vec::new();
+    bytes.take(HEAD_BYTES as u64 + 1).read_to_end(&mut head)?;
+    Ok(head)
+}
+
+/// All bytes from here on.
 ///
 /// # Errors
-/// When it is larger than [`MOST_BYTES`], or packed and broken.
-pub fn unpacked(bytes: Vec<u8>) -> Result<Vec<u8>, Error> {
-    if !bytes.starts_with(b"\x1f\x8b") {
-        return Ok(in_utf8(bytes));
+/// The problem, when they are more than `most`.
+fn whole(from: &mut dyn BufRead, most: u64, problem: &str) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    from.take(most + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > most {
+        true => Err(Error::Whole(problem.to_owned())),
+        false => Ok(bytes),
     }
-    let mut unpacked = Vec::new();
-    let mut gzip = MultiGzDecoder::new(&*bytes).take(MOST_BYTES + 1);
-    if let Err(error) = gzip.read_to_end(&mut unpacked) {
-        return Err(Error::Whole(format!(
-            "it begins as a gzipped file, and cannot be unpacked: {error}"
-        )));
-    }
-    if unpacked.len() as u64 > MOST_BYTES {
-        return Err(Error::Whole(
-            "it is gzipped, and more than 1 GiB when unpacked; divide it".to_owned(),
-        ));
-    }
-    Ok(in_utf8(unpacked))
 }
 
-fn in_utf8(mut bytes: Vec<u8>) -> Vec<u8> {
-    if bytes.starts_with(b"\xef\xbb\xbf") {
-        bytes.drain(..3);
-        return bytes;
+/// A gzipped file, whose errors say so.
+struct Unpacking<R>(R);
+
+impl<R: Read> Read for Unpacking<R> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        self.0.read(to).map_err(|error| {
+            io::Error::other(format!(
+                "it begins as a gzipped file, and cannot be unpacked: {error}"
+            ))
+        })
     }
+}
+
+/// How a text of two bytes for each letter orders these; none if it is not such a text.
+fn utf16(head: &[u8]) -> Option<fn([u8; 2]) -> u16> {
     // Without a mark: letters, each with a zero beside it.
     let is_text = |at: usize| {
-        let pairs = bytes
-            .get(..32)
-            .into_iter()
-            .flat_map(|bytes| bytes.chunks_exact(2));
-        bytes.len() >= 32 && { pairs }
-            .all(|pair| pair[1 - at] == 0 && matches!(pair[at], b'\t'..=b'~'))
+        let pairs = head.get(..32).map(|head| head.chunks_exact(2));
+        pairs.is_some_and(|mut pairs| {
+            pairs.all(|pair| pair[1 - at] == 0 && matches!(pair[at], b'\t'..=b'~'))
+        })
     };
-    let from: fn([u8; 2]) -> u16 = match () {
-        () if bytes.starts_with(b"\xff\xfe") || is_text(0) => u16::from_le_bytes,
-        () if bytes.starts_with(b"\xfe\xff") || is_text(1) => u16::from_be_bytes,
-        () => return bytes,
-    };
-    let units = bytes.chunks_exact(2).map(|pair| from([pair[0], pair[1]]));
-    let text: String = char::decode_utf16(units.filter(|unit| *unit != 0xfeff))
-        .map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER))
-        .collect();
-    text.into_bytes()
+    match () {
+        () if head.starts_with(b"\xff\xfe") || is_text(0) => Some(u16::from_le_bytes),
+        () if head.starts_with(b"\xfe\xff") || is_text(1) => Some(u16::from_be_bytes),
+        () => None,
+    }
 }
 
-fn folded(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> {
+/// Text of two bytes for each letter, as UTF-8.
+struct Utf16<R> {
+    from: R,
+    unit: fn([u8; 2]) -> u16,
+    /// The first half of a letter, the other of which has not come.
+    half: Option<u16>,
+    /// A part of the text.
+    text: Cursor<Vec<u8>>,
+}
+
+impl<R: Read> Read for Utf16<R> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        while self.text.position() == self.text.get_ref().len() as u64 {
+            let mut part = Vec::new();
+            let limited = &mut self.from.by_ref().take(HEAD_BYTES as u64);
+            limited.read_to_end(&mut part)?;
+            let pairs = part.chunks_exact(2);
+            let pairs = pairs.map(|pair| (self.unit)([pair[0], pair[1]]));
+            let units = self.half.take().into_iter().chain(pairs);
+            let mut units: Vec<u16> = units.filter(|unit| *unit != 0xfeff).collect();
+            if !part.is_empty() {
+                self.half = units.pop_if(|unit| (0xd800..0xdc00).contains(unit));
+            } else if units.is_empty() {
+                return Ok(0);
+            }
+            let letters = char::decode_utf16(units);
+            let letters = letters.map(|letter| letter.unwrap_or(char::REPLACEMENT_CHARACTER));
+            self.text = Cursor::new(letters.collect::<String>().into_bytes());
+        }
+        self.text.read(to)
+    }
+}
+
+fn folded(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Reading, Error> {
     text::one_type(wanted)?;
-    let parsed = fold::parse_lines(bytes, wanted.unit.clone())?;
+    let parsed = fold::parse_lines(from, wanted.unit.clone())?;
     // A few lines that happen to end in a number do not make a text folded.
     let is_folded = parsed.read > parsed.skipped;
     let mut reading = Reading::from(parsed.profile);

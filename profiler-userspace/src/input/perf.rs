@@ -12,11 +12,13 @@ mod header;
 #[cfg(test)]
 mod tests;
 
-use super::text::{Lines, Summed, lines, no_such_type};
+use super::text::{Lines, Summed, no_such_type};
 use super::{Error, Head, Reading, Wanted};
 use crate::profile::fold::visible;
 use crate::profile::{Frame, FrameProfile, FrameRef, Labels, Profile, SourceFrame, Unit, Window};
+use crate::text::lines::LineReader;
 use header::{First, Header, plain, without_unit};
+use std::io::BufRead;
 
 /// The name of a thread that has none, as in recordings.
 const NAMELESS: &str = "[nameless]";
@@ -57,7 +59,7 @@ pub(super) fn looks_so(head: &Head<'_>) -> bool {
     sure > 0
 }
 
-pub(super) fn read(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> {
+pub(super) fn read(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Reading, Error> {
     let profile = Profile::new(Unit::Samples, Window::default());
     let mut reader = Reader {
         summed: Summed::new(FrameProfile::new(profile)),
@@ -69,8 +71,8 @@ pub(super) fn read(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> 
         unread: Lines::default(),
         columns: Lines::default(),
     };
-    let mut last = 0;
-    for (line, text) in lines(bytes) {
+    let (mut lines, mut last) = (LineReader::new(from), 0);
+    while let Some((line, text)) = lines.next()? {
         reader.line(line, text.trim_end())?;
         last = line;
     }
@@ -280,9 +282,13 @@ impl Reader {
                 line: *line,
             })
             .collect();
-        self.event_of.push(event as u32);
-        self.summed
-            .push_of(line, open.labels, &stack, (open.period.unwrap_or(1), 1))
+        let event = event as u32;
+        self.summed.frames.group(event);
+        let weight = (open.period.unwrap_or(1), 1);
+        let place = self.summed.push_of(line, open.labels, &stack, weight)?;
+        self.event_of
+            .resize(self.event_of.len().max(place + 1), event);
+        Ok(())
     }
 
     /// Which events are shown: those of one name, whatever their modifiers. Cores of two kinds count apart unless that
@@ -374,20 +380,16 @@ impl Reader {
             .first()
             .map_or("", |at| plain(&self.events[*at].name));
         let mut profile = self.summed.frames.into_profile();
-        let samples = profile.samples().to_vec();
-        profile.clear();
         profile.unit = match without_period {
             0 => header::unit(name),
             _ => Unit::Samples,
         };
-        for (mut sample, event) in samples.into_iter().zip(self.event_of) {
-            if chosen.contains(&(event as usize)) {
-                if without_period > 0 {
-                    sample.weight = sample.count;
-                }
-                profile.push(sample);
+        profile.change_samples(|place, mut sample| {
+            if without_period > 0 {
+                sample.weight = sample.count;
             }
-        }
+            (chosen.contains(&(self.event_of[place] as usize))).then_some(sample)
+        });
         Reading { profile, notes }
     }
 }

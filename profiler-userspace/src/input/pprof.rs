@@ -11,7 +11,7 @@ mod tests;
 mod types;
 
 use super::kind::{self, file_name};
-use super::{Error, Head, Reading, Wanted};
+use super::{Error, Head, MOST_BYTES, Reading, TOO_LARGE, Wanted};
 use crate::pprof::{self, ValueType};
 use crate::profile::fold::MOST_MEMORY;
 use crate::profile::is_mark;
@@ -24,6 +24,7 @@ use dropping::Dropping;
 use profiler_common::abi::{Fallbacks, StackEnd, ThreadState};
 use prost::Message as _;
 use std::collections::HashMap;
+use std::io::BufRead;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use types::Types;
@@ -35,12 +36,14 @@ pub(super) fn looks_so(head: &Head<'_>) -> bool {
     head.is_binary && is_field
 }
 
-pub(super) fn read(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> {
-    if pprof::memory(bytes) > MOST_MEMORY {
+pub(super) fn read(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Reading, Error> {
+    // Samples come before the tables they refer to.
+    let bytes = super::whole(from, MOST_BYTES, TOO_LARGE)?;
+    if pprof::memory(&bytes) > MOST_MEMORY {
         let problem = "it would take more than 2 GiB of memory; divide it";
         return Err(Error::Whole(problem.to_owned()));
     }
-    let message = pprof::Profile::decode(bytes)
+    let message = pprof::Profile::decode(&*bytes)
         .map_err(|error| Error::Whole(format!("it is no profile.proto: {error}")))?;
     let reader = Reader::new(&message)?;
     let types = Types::new(&message, &reader);

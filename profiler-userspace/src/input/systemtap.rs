@@ -6,9 +6,11 @@
 //! ` 0x7f2b1c : [libc.so.6+0x1234/0x1000]` or the address alone. The offset is left out, so that places in one function
 //! are one frame.
 
-use super::text::{Summed, address, excerpt, lines, one_type, without_offset};
+use super::text::{Summed, address, excerpt, one_type, without_offset};
 use super::{Error, Head, Reading, Wanted, kind};
 use crate::profile::{Frame, FrameKind, FrameProfile, Profile, Window};
+use crate::text::lines::LineReader;
+use std::io::BufRead;
 
 /// Whether there are lines of addresses, and then one with a number.
 pub(super) fn looks_so(head: &Head<'_>) -> bool {
@@ -38,13 +40,14 @@ fn is_remark(line: &str) -> bool {
     line.starts_with("WARNING:") || line.starts_with("Pass ")
 }
 
-pub(super) fn read(bytes: &[u8], wanted: &Wanted<'_>) -> Result<Reading, Error> {
+pub(super) fn read(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Reading, Error> {
     one_type(wanted)?;
     let profile = Profile::new(wanted.unit.clone(), Window::default());
     let mut summed = Summed::new(FrameProfile::new(profile));
     let mut stack: Vec<Frame> = Vec::new();
     let (mut remarks, mut last) = (0, 0);
-    for (line, text) in lines(bytes) {
+    let mut lines = LineReader::new(from);
+    while let Some((line, text)) = lines.next()? {
         last = line;
         let text = text.trim();
         if text.is_empty() {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::allocator;
 use crate::profile::fold::FoldStyle;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -9,8 +10,8 @@ pub(super) const USUAL: Wanted<'_> = Wanted {
 };
 
 pub(super) fn read(bytes: &[u8], wanted: &Wanted<'_>) -> Result<(Kind, Reading), Error> {
-    let kind = Kind::of(bytes)?;
-    Ok((kind, kind.read(bytes, wanted)?))
+    let file = File::of(bytes)?;
+    Ok((file.kind, file.read(wanted)?))
 }
 
 /// The kind of a file, and its profile as folded text with kernel frames marked.
@@ -216,19 +217,18 @@ fn gzipped_files_are_unpacked_whatever_is_in_them() {
     let mut gzip = flate2::GzBuilder::new().write(Vec::new(), flate2::Compression::default());
     std::io::Write::write_all(&mut gzip, SYSTEMTAP.as_bytes()).unwrap();
     let mut packed = gzip.finish().unwrap();
-    assert_eq!(unpacked(packed.clone()).unwrap(), SYSTEMTAP.as_bytes());
+    let (_, reading) = read(&packed, &USUAL).unwrap();
+    let (_, plain) = read(SYSTEMTAP.as_bytes(), &USUAL).unwrap();
+    assert_eq!(annotated(&reading.profile), annotated(&plain.profile));
     packed.truncate(packed.len() / 2);
-    assert!(
-        unpacked(packed)
-            .unwrap_err()
-            .to_string()
-            .contains("cannot be unpacked")
-    );
+    let error = read(&packed, &USUAL).unwrap_err().to_string();
+    assert!(error.contains("cannot be unpacked"), "{error}");
 }
 
 #[test]
 fn a_file_of_no_kind_is_answered_with_the_kinds() {
-    let error = Kind::of(b"\x02\x01\x01\0\0").unwrap_err().to_string();
+    let broken = read(b"\x02\x01\x01\0\0", &USUAL);
+    let error = broken.unwrap_err().to_string();
     assert!(
         error.contains("pprof, bpftrace maps, perf script text"),
         "{error}"
@@ -262,7 +262,7 @@ fn what_people_take_for_a_profile_is_answered_with_what_to_give_instead() {
             "go tool pprof -proto",
         ),
     ] {
-        let error = Kind::of(begin).unwrap_err().to_string();
+        let error = read(begin, &USUAL).unwrap_err().to_string();
         assert!(error.contains(answer), "{error}");
     }
     // Names may begin so, too.
@@ -383,9 +383,42 @@ fn marks_and_encodings_of_editors_are_no_part_of_names() {
         of(b"", u16::to_le_bytes),
         of(b"", u16::to_be_bytes),
     ] {
-        let (kind, reading) = read(&unpacked(bytes).unwrap(), &USUAL).unwrap();
+        let (kind, reading) = read(&bytes, &USUAL).unwrap();
         assert_eq!(kind.name(), "folded text");
         assert_eq!(annotated(&reading.profile), "main;parse 3\nmain;store 4\n");
+    }
+}
+
+#[test]
+fn letters_may_be_cut_where_reading_stops() {
+    let text = "🔥;work 3\n".repeat(HEAD_BYTES / 8);
+    let mut bytes = b"\xff\xfe".to_vec();
+    bytes.extend(text.encode_utf16().flat_map(u16::to_le_bytes));
+    let (_, reading) = read(&bytes, &USUAL).unwrap();
+    let expected = format!("🔥;work {}\n", 3 * HEAD_BYTES / 8);
+    assert_eq!(annotated(&reading.profile), expected);
+}
+
+#[test]
+fn text_takes_the_memory_of_its_distinct_stacks() {
+    let perf = "w 42/43 [001] 3.5:  1 cycles:\n\t 401136 leaf+0x6 (/bin/w)\n\t 401150 main+0x10 (/bin/w)\n\n";
+    for (text, samples) in [
+        (perf.to_owned(), 1),
+        ("w;main;leaf 1\nw;main;other 2\n".to_owned(), 2),
+        (SYSTEMTAP.to_owned(), 2),
+    ] {
+        let once = read(text.as_bytes(), &USUAL)
+            .unwrap()
+            .1
+            .profile
+            .total_weight();
+        let times = (4 << 20) / text.len();
+        let text = text.repeat(times);
+        let (read, most) = allocator::most(|| read(text.as_bytes(), &USUAL));
+        let profile = read.unwrap().1.profile;
+        assert_eq!(profile.samples().len(), samples, "{text:.40}");
+        assert_eq!(profile.total_weight(), once * times as u64, "{text:.40}");
+        assert!(most < 512 << 10, "{most} bytes for {text:.40}");
     }
 }
 

@@ -1,11 +1,10 @@
 //! Parts that readers of text share.
 //!
-//! In: lines. Out: excerpts that errors can quote, stacks of frames, sums that do not overflow.
+//! In: parts of lines. Out: excerpts that errors can quote, stacks of frames, sums that do not overflow.
 
 use super::{Error, Wanted};
 use crate::profile::fold::{MOST_MEMORY, visible};
 use crate::profile::{FrameProfile, Labels, SourceFrame};
-use std::borrow::Cow;
 
 /// The error for more stacks than fit in [`MOST_MEMORY`].
 pub(super) const TOO_MANY: &str = "the stacks up to here take 2 GiB of memory; divide the file";
@@ -18,15 +17,6 @@ pub(super) fn excerpt(text: &str) -> String {
         Some((end, _)) => format!("`{}…`", &shown[..end]),
         None => format!("`{shown}`"),
     }
-}
-
-/// All lines and their numbers, from one.
-pub(super) fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, Cow<'_, str>)> {
-    let text = bytes.strip_suffix(b"\n").unwrap_or(bytes);
-    let lines = text
-        .split(|byte| *byte == b'\n')
-        .map(String::from_utf8_lossy);
-    (1..).zip(lines)
 }
 
 /// Lines that tell nothing of a profile: how many, and which is the first.
@@ -105,17 +95,16 @@ impl Summed {
         Ok(())
     }
 
-    /// Adds a stack of an owner that is told beside it.
+    /// Adds a stack of an owner that is told beside it, and returns the place of its sample.
     pub(super) fn push_of(
         &mut self,
         line: usize,
         labels: Labels,
         stack: &[SourceFrame<'_>],
         (weight, count): (u64, u64),
-    ) -> Result<(), Error> {
+    ) -> Result<usize, Error> {
         self.add(line, weight)?;
-        self.frames.push_of(labels, stack, weight, count);
-        Ok(())
+        Ok(self.frames.push_of(labels, stack, weight, count))
     }
 
     fn add(&mut self, line: usize, weight: u64) -> Result<(), Error> {

@@ -4,14 +4,14 @@
 //! and which of them are whose. Weights of different events are never added up.
 
 use super::value_types;
-use crate::profile::{MergeError, Profile, Sample};
+use crate::profile::{MergeError, Merging, Profile, Sample};
 use std::ops::Range;
 
 /// Profiles of several events.
 #[derive(Clone, Debug)]
 pub struct Together {
     /// With the samples of all.
-    profile: Profile,
+    all: Merging,
     events: Vec<Event>,
 }
 
@@ -44,13 +44,12 @@ impl Together {
 
     /// The first event, which readers show unless told otherwise.
     pub fn new(event: &str, profile: Profile) -> Self {
-        let first = Event {
-            samples: 0..profile.samples().len(),
-            values: values(event, &profile, &[]),
-        };
+        let values = values(event, &profile, &[]);
+        let all = Merging::new(profile);
+        let samples = 0..all.profile().samples().len();
         Self {
-            profile,
-            events: vec![first],
+            all,
+            events: vec![Event { samples, values }],
         }
     }
 
@@ -59,11 +58,11 @@ impl Together {
     /// # Errors
     /// When waits are shown differently in both.
     pub fn add(&mut self, event: &str, profile: &Profile) -> Result<(), MergeError> {
-        let begin = self.profile.samples().len();
+        let begin = self.profile().samples().len();
         let values = values(event, profile, &self.events);
-        self.profile.add_event(profile)?;
+        self.all.add_event(profile)?;
         self.events.push(Event {
-            samples: begin..self.profile.samples().len(),
+            samples: begin..self.profile().samples().len(),
             values,
         });
         Ok(())
@@ -71,7 +70,7 @@ impl Together {
 
     /// The samples of all, and what they refer to.
     pub fn profile(&self) -> &Profile {
-        &self.profile
+        self.all.profile()
     }
 
     /// Type and unit of all values of a sample. The first event's are the last, which some readers take for the usual ones.
@@ -88,7 +87,7 @@ impl Together {
                 let begin = first;
                 first += event.values.len();
                 Column {
-                    samples: &self.profile.samples()[event.samples.clone()],
+                    samples: &self.profile().samples()[event.samples.clone()],
                     first: begin,
                     is_weighed: event.values.len() > 1,
                 }

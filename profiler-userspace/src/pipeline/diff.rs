@@ -6,8 +6,7 @@
 use crate::diff::{self, Outcome};
 use crate::output::sink::Sink;
 use crate::output::{DiffReport, Style, diff_summary, write_diff};
-use crate::pipeline::input::Input;
-use crate::pipeline::pieces::{Asked, Piece, pieces};
+use crate::pipeline::pieces::{self, Asked, Told};
 use crate::pipeline::select::select;
 use crate::pipeline::symbolize::Symbolizer;
 use crate::plan::Diffing;
@@ -36,18 +35,25 @@ pub fn diff(asked: &Diffing) -> Result<Outcome> {
         .collect::<Result<_>>()?;
     let symbolizer = Symbolizer::new(&asked.naming, &asked.servers, asked.verbosity.quiet);
     let files: Vec<PathBuf> = asked.before.iter().chain(&asked.after).cloned().collect();
-    let read = |file: &PathBuf| Input::read(file, None, WINDOWS);
-    let inputs: Vec<Input> = files.iter().map(read).collect::<Result<_>>()?;
     let wanted = Asked {
         files: &files,
+        windows: (None, WINDOWS),
         sample_type: asked.sample_type.as_deref(),
         root_per: None,
         lines: asked.naming.lines,
     };
-    let mut before = pieces(wanted, inputs, &symbolizer)?;
+    let mut pieces: Vec<(usize, Told, Profile)> = Vec::new();
+    pieces::each(wanted, &mut |number, piece| {
+        let (profile, _) = piece.content.named(None, &symbolizer);
+        pieces.push((number, piece.told, profile));
+        Ok(())
+    })?;
+    pieces.sort_by_key(|(number, ..)| *number);
+    let pieces = pieces.into_iter().map(|(_, told, profile)| (told, profile));
+    let mut before: Vec<Piece> = pieces.collect();
     one_event(&files, &before)?;
-    for piece in &before {
-        print(&piece.missing);
+    for (told, _) in &before {
+        print(&told.missing);
     }
     let after = before.split_off(asked.before.len());
     let titles = [title(&before), title(&after)];
@@ -84,12 +90,15 @@ pub fn diff(asked: &Diffing) -> Result<Outcome> {
     Ok(outcomes.max().unwrap_or(Outcome::NotMet))
 }
 
+/// An input with names.
+type Piece = (Told, Profile);
+
 /// Refuses recordings of different events, whose shares have nothing to do with each other.
 fn one_event(files: &[PathBuf], pieces: &[Piece]) -> Result<()> {
     let mut events = files
         .iter()
         .zip(pieces)
-        .filter_map(|(file, piece)| Some((file, piece.event.as_ref()?)));
+        .filter_map(|(file, (told, _))| Some((file, told.event.as_ref()?)));
     let Some((first, event)) = events.next() else {
         return Ok(());
     };
@@ -108,7 +117,7 @@ fn one_event(files: &[PathBuf], pieces: &[Piece]) -> Result<()> {
 fn title(pieces: &[Piece]) -> String {
     let first = pieces
         .first()
-        .map_or_else(String::new, |piece| visible(&piece.title).into_owned());
+        .map_or_else(String::new, |(told, _)| visible(&told.title).into_owned());
     match pieces.len() {
         0 | 1 => first,
         many => format!("{first}, and {} more", many - 1),
@@ -117,9 +126,9 @@ fn title(pieces: &[Piece]) -> String {
 
 /// The part of each input that is compared. Threads and CPUs have other numbers in each run.
 fn profiles(pieces: Vec<Piece>, asked: &Diffing) -> Result<Vec<Profile>> {
-    let selected = |piece: Piece| -> Result<Profile> {
-        let title = piece.title;
-        let (mut profile, _) = select(piece.profile, &asked.selection)
+    let selected = |(told, profile): Piece| -> Result<Profile> {
+        let title = told.title;
+        let (mut profile, _) = select(profile, &asked.selection)
             .with_context(|| format!("cannot compare {}", visible(&title)))?;
         profile.label_frames = LabelFrames {
             threads: false,

@@ -1,11 +1,11 @@
 //! Profiles of other tools, and what there is to say of them.
 //!
-//! In: the bytes of an input and their kind. Out: a profile and findings, or an error that names the input.
+//! In: an input of another tool. Out: a profile and findings, or an error that names the input.
 
 #[cfg(test)]
 mod tests;
 
-use crate::input::{Error, Kind, Reading, Wanted};
+use crate::input::{Error, File, Reading, Wanted};
 use crate::profile::Profile;
 use crate::profile::fold::visible;
 use crate::report::findings::{Finding, Summary};
@@ -21,8 +21,9 @@ pub(crate) struct Foreign {
 }
 
 /// Reads an input of that name.
-pub(crate) fn read(name: &str, kind: Kind, bytes: &[u8], wanted: &Wanted<'_>) -> Result<Foreign> {
-    let reading = kind.read(bytes, wanted);
+pub(crate) fn read(name: &str, file: File<'_>, wanted: &Wanted<'_>) -> Result<Foreign> {
+    let kind = file.kind;
+    let reading = file.read(wanted);
     let what = match &reading {
         Err(Error::Unknown(_)) => format!("cannot read {name}"),
         _ => format!("cannot read {name}: read as {}", kind.name()),

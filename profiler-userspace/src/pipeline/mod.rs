@@ -19,6 +19,7 @@ mod select;
 pub(crate) mod sink;
 mod symbolize;
 pub(crate) mod timeline;
+mod together;
 mod view;
 pub(crate) mod window;
 mod write;

@@ -6,20 +6,17 @@
 use super::prepare;
 use crate::desktop;
 use crate::output::length;
-use crate::pipeline::input::Input;
-use crate::pipeline::pieces::{Asked, Piece, pieces};
+use crate::pipeline::pieces::{self, Asked, Told};
 use crate::pipeline::select::select;
 use crate::pipeline::symbolize::Symbolizer;
+use crate::pipeline::together::Together;
 use crate::pipeline::view::style;
 use crate::pipeline::write::{write, wrote};
 use crate::plan::{Output, Rendering};
-use crate::profile::fold::visible;
 use crate::profile::{MOST_WINDOWS, Profile, WindowTotals};
 use crate::raw_recording::Wanted;
-use crate::report::findings::Finding;
 use crate::report::print;
 use anyhow::{Result, ensure};
-use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 /// Renders as asked.
@@ -37,26 +34,25 @@ pub fn render(asked: &Rendering) -> Result<()> {
         let end = || SystemTime::UNIX_EPOCH + Duration::from_nanos(u64::MAX);
         from..asked.to.map_or_else(end, |to| to.of(began))
     };
-    let windows = windows(asked);
     let wanted: Wanted<'_> = (asked.from.is_some() || asked.to.is_some()).then_some(&time);
-    let read = |file: &PathBuf| Input::read(file, wanted, windows);
-    let inputs: Vec<Input> = asked.files.iter().map(read).collect::<Result<_>>()?;
     let symbolizer = Symbolizer::new(&asked.naming, &asked.servers, asked.verbosity.quiet);
     let files = Asked {
         files: &asked.files,
+        windows: (wanted, windows(asked)),
         sample_type: asked.sample_type.as_deref(),
         root_per: asked.root_per,
         lines: asked.naming.lines,
     };
-    let pieces = pieces(files, inputs, &symbolizer)?;
-    let Piece {
-        mut profile,
+    let mut together = Together::default();
+    pieces::each(files, &mut |number, piece| together.add(number, piece))?;
+    let (mut profile, told) = together.finish(&symbolizer)?;
+    let Told {
         title,
         mut summary,
         about,
         missing,
         event: _,
-    } = merged(pieces)?;
+    } = told;
     divide(&mut profile, asked)?;
     let (profile, left_out) = select(profile, &asked.selection)?;
     summary.findings.extend(left_out);
@@ -91,6 +87,8 @@ const USUAL_WINDOWS: usize = 40;
 /// By how many windows samples are told apart.
 fn windows(asked: &Rendering) -> usize {
     match asked.style.chart || asked.resolution.is_some() {
+        // Recordings of different times have none in common.
+        _ if asked.files.len() > 1 => 1,
         true => MOST_WINDOWS,
         false if asked.outputs.iter().any(Output::has_windows) => USUAL_WINDOWS,
         false => 1,
@@ -116,24 +114,4 @@ fn divide(profile: &mut Profile, asked: &Rendering) -> Result<()> {
     );
     profile.widen_windows(resolution);
     Ok(())
-}
-
-/// All pieces as one.
-fn merged(mut pieces: Vec<Piece>) -> Result<Piece> {
-    let mut all = pieces.remove(0);
-    if pieces.is_empty() {
-        return Ok(all);
-    }
-    let count = pieces.len() + 1;
-    all.title = format!("{}, and {} more", all.title, count - 1);
-    all.summary.title = visible(&all.title).into_owned();
-    for piece in pieces {
-        all.profile.merge(&piece.profile)?;
-        let name = Finding::new("and", piece.summary.title);
-        all.summary.findings.push(name);
-        all.summary.findings.extend(piece.summary.findings);
-        all.about.push_str(&piece.about);
-        all.missing.push_str(&piece.missing);
-    }
-    Ok(all)
 }

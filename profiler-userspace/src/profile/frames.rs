@@ -4,13 +4,14 @@
 //! front are the sample's, inlined functions become lines of what they are in, and what the kernel has is its own stack.
 
 use super::frame::{cpu_label, thread_label};
-use super::model::{Function, Labels, Line, Location, Profile, Sample};
+use super::model::{Function, Labels, LabelsIndex, Line, Location, Profile, Sample};
 use super::normalized::{LocationIndex, NormalizedStack, NormalizedStackIndex};
 use super::{FrameKind, FrameRef, WindowIndex};
 use foldhash::HashMap;
 use foldhash::fast::RandomState;
 use indexmap::{Equivalent, IndexMap};
 use profiler_common::abi::{Fallbacks, StackEnd, ThreadState};
+use std::collections::hash_map::Entry;
 
 /// A frame, and where in its source it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,6 +53,17 @@ pub struct FrameProfile {
     singles: IndexMap<Single, LocationIndex, RandomState>,
     /// Frames with others in them, by their functions, the innermost first, and the kind of the outermost.
     locations: HashMap<(Box<[Line]>, FrameKind), LocationIndex>,
+    samples: HashMap<SampleKey, usize>,
+    group: u32,
+}
+
+/// All that tells samples apart.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct SampleKey {
+    group: u32,
+    labels: LabelsIndex,
+    user: Option<NormalizedStackIndex>,
+    kernel: Option<NormalizedStackIndex>,
 }
 
 impl FrameProfile {
@@ -61,10 +73,17 @@ impl FrameProfile {
             profile,
             singles: IndexMap::default(),
             locations: HashMap::default(),
+            samples: HashMap::default(),
+            group: 0,
         }
     }
 
-    /// Adds what was counted for a stack, and returns the place of its sample.
+    /// Begins or goes on with a group of samples; with those of other groups they are not added up.
+    pub fn group(&mut self, group: u32) {
+        self.group = group;
+    }
+
+    /// Adds what was counted for a stack to its sample, and returns the place of that.
     pub fn push<'a, F>(&mut self, stack: &'a [F], weight: u64, count: u64) -> usize
     where
         SourceFrame<'a>: From<&'a F>,
@@ -74,7 +93,7 @@ impl FrameProfile {
         self.push_sources(labels, stack, weight, count)
     }
 
-    /// Adds what was counted for a stack without labels in front, and returns the place of its sample.
+    /// Adds what was counted for a stack without labels in front to its sample, and returns the place of that.
     pub fn push_of<'a, F>(
         &mut self,
         labels: Labels,
@@ -100,10 +119,16 @@ impl FrameProfile {
             .iter()
             .position(|at| at.frame.kind == FrameKind::Kernel);
         let (user, kernel) = stack.split_at(kernel.unwrap_or(stack.len()));
-        let sample = Sample {
+        let key = SampleKey {
+            group: self.group,
             labels: self.profile.labels(labels),
             user: self.stack(user),
             kernel: self.stack(kernel),
+        };
+        let sample = Sample {
+            labels: key.labels,
+            user: key.user,
+            kernel: key.kernel,
             thread_state: ThreadState::Running,
             reason: None,
             waker: None,
@@ -111,15 +136,18 @@ impl FrameProfile {
             weight,
             count,
         };
-        self.profile.push(sample);
-        self.profile.samples.len() - 1
-    }
-
-    /// Adds more to the sample at such a place.
-    pub fn add(&mut self, sample: usize, weight: u64, count: u64) {
-        let sample = &mut self.profile.samples[sample];
-        sample.weight = sample.weight.saturating_add(weight);
-        sample.count = sample.count.saturating_add(count);
+        match self.samples.entry(key) {
+            Entry::Occupied(place) => {
+                let known = &mut self.profile.samples[*place.get()];
+                known.weight = known.weight.saturating_add(weight);
+                known.count = known.count.saturating_add(count);
+                *place.get()
+            }
+            Entry::Vacant(place) => {
+                self.profile.push(sample);
+                *place.insert(self.profile.samples.len() - 1)
+            }
+        }
     }
 
     /// About how much memory the profile takes, in bytes, beside the characters of names.
@@ -130,7 +158,7 @@ impl FrameProfile {
         }
         let profile = &self.profile;
         let locations = of::<Location>(profile.locations().len()).saturating_mul(2);
-        (size_of_val(profile.samples()) as u64)
+        of::<Sample>(profile.samples().len())
             .saturating_add(of::<Labels>(profile.labels.len()))
             .saturating_add(of::<NormalizedStack>(profile.stacks.len()))
             .saturating_add(of::<Function>(profile.functions().len()))

@@ -29,7 +29,7 @@ pub use call_tree::{CallTree, Node, NodeIndex, TreeSample};
 pub(crate) use frame::is_mark;
 pub use frame::{Frame, FrameKind, FrameRef};
 pub use frames::{FrameProfile, SourceFrame};
-pub use merge::MergeError;
+pub use merge::{MergeError, Merging};
 pub use model::{
     Function, FunctionIndex, LabelFrames, Labels, LabelsIndex, Line, Lines, Location, Mapping,
     MappingIndex, Profile, Sample, Waker,

@@ -141,7 +141,7 @@ pub struct Waker {
 }
 
 /// What was counted for one owner on one pair of stacks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sample {
     /// Whose.
     pub labels: LabelsIndex,
@@ -275,6 +275,17 @@ impl Profile {
         self.samples.clear();
     }
 
+    /// Keeps what `change` makes of each sample, by its place; without those that it makes none of.
+    pub fn change_samples(&mut self, mut change: impl FnMut(usize, Sample) -> Option<Sample>) {
+        let mut places = 0..;
+        self.samples.retain_mut(|sample| {
+            let place = places.next().unwrap_or_default();
+            let changed = change(place, *sample);
+            *sample = changed.unwrap_or(*sample);
+            changed.is_some()
+        });
+    }
+
     /// Adds a sample, all parts of which are in this profile.
     pub fn push(&mut self, sample: Sample) {
         self.samples.push(sample);
@@ -377,5 +388,5 @@ impl Profile {
 }
 
 /// Some lines of a [`Profile`], one behind the other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Lines(u32, u32);

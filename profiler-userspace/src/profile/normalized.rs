@@ -303,6 +303,17 @@ impl NormalizedProfile {
         }
     }
 
+    /// No windows: what was counted in them is counted together.
+    pub fn join_windows(&mut self) {
+        if std::mem::take(&mut self.windows).is_empty() {
+            return;
+        }
+        let window = WindowIndex::default();
+        for (key, sums) in std::mem::take(&mut self.samples) {
+            self.add(NormalizedKey { window, ..key }, sums);
+        }
+    }
+
     /// The index here of a stack of another profile's.
     fn keep(&mut self, other: &Self, index: NormalizedStackIndex) -> NormalizedStackIndex {
         let stack = other.stack_at(index);

@@ -9,6 +9,7 @@ mod batches;
 mod budget;
 mod callees;
 mod known;
+mod merged;
 mod pending;
 mod read;
 mod section;
@@ -20,6 +21,7 @@ mod windows;
 mod wire;
 mod write;
 
+pub use merged::Merged;
 pub use read::{Missing, Read, is_one, read};
 pub use windows::{Wanted, Windows};
 pub use write::{Writer, write};

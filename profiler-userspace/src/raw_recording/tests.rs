@@ -1,4 +1,5 @@
 mod hostile;
+mod merged;
 mod windows;
 
 use super::read::read_within;
@@ -7,8 +8,8 @@ use super::*;
 use crate::object::{BuildId, Proof, Segment, Segments};
 use crate::profile::Wakers;
 use crate::profile::normalized::{
-    Label, Location, LocationIndex, NamedFunction, NormalizedKey, NormalizedStack, NormalizedWaker,
-    ObjectIndex, Sums,
+    Label, Location, LocationIndex, NamedFunction, NormalizedKey, NormalizedStack,
+    NormalizedStackIndex, NormalizedWaker, ObjectIndex, Sums,
 };
 use crate::profile::{FrameKind, Window, WindowIndex};
 use profiler_common::abi::{Fallbacks, StackEnd, ThreadState};

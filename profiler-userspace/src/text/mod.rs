@@ -3,4 +3,5 @@
 //! In: names, numbers, columns. Out: text. Never knows what is printed, or where.
 
 pub(crate) mod label;
+pub(crate) mod lines;
 pub(crate) mod number;

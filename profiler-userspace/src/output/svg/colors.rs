@@ -327,8 +327,10 @@ mod tests {
             kind,
         };
         let all = |stack: &[_]| stack.iter().map(frame).collect::<Vec<Frame>>();
-        for (stack, _, waker, weight) in stacks {
+        for (group, (stack, _, waker, weight)) in (0..).zip(stacks) {
+            frames.group(2 * group);
             frames.push(&all(stack), *weight, 1);
+            frames.group(2 * group + 1);
             frames.push(&all(waker), 0, 1);
         }
         let annotated = frames.into_profile();

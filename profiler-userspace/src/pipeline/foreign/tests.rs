@@ -1,4 +1,4 @@
-use crate::input::{Error, Kind, Reading, Wanted, unpacked};
+use crate::input::{Error, File, Kind, Reading, Wanted};
 use crate::output::{self, Format, Style};
 use crate::profile::fold::{self, FoldStyle};
 use crate::profile::{Frame, FrameKind, FrameProfile, Profile, Unit, Window};
@@ -6,12 +6,12 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 fn read(bytes: &[u8]) -> Result<(Kind, Reading), Error> {
-    let kind = Kind::of(bytes)?;
+    let file = File::of(bytes)?;
     let wanted = Wanted {
         unit: Unit::Samples,
         sample_type: None,
     };
-    Ok((kind, kind.read(bytes, &wanted)?))
+    Ok((file.kind, file.read(&wanted)?))
 }
 
 fn annotated(profile: &Profile) -> String {
@@ -28,7 +28,7 @@ fn pprof_of(profile: &Profile) -> Vec<u8> {
     let format = Format::from_path("x.pb.gz".as_ref()).unwrap();
     let mut bytes = Vec::new();
     output::write(profile, format, &Style::default(), &mut bytes).unwrap();
-    unpacked(bytes).unwrap()
+    bytes
 }
 
 /// A frame of any name and such a kind.

@@ -15,9 +15,10 @@ use super::name::reads_as_number;
 use super::{DELIMITER, split_suffix, visible};
 use crate::profile::frame::{cpu_label, thread_label};
 use crate::profile::frames::FrameProfile;
+use crate::profile::model::Sample;
 use crate::profile::{FrameKind, FrameRef, Profile, Unit, Window, is_mark};
-use foldhash::HashMap;
-use std::collections::hash_map::Entry;
+use crate::text::lines::LineReader;
+use std::io::{self, BufRead};
 
 /// Why text is not folded stacks.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -60,6 +61,15 @@ pub enum ParseError {
         /// Counted from one.
         line: usize,
     },
+    /// Bytes do not come.
+    #[error("{0}")]
+    Unreadable(String),
+}
+
+impl From<io::Error> for ParseError {
+    fn from(error: io::Error) -> Self {
+        Self::Unreadable(error.to_string())
+    }
 }
 
 /// The most memory that text may take, in bytes, beside its names: a small packed file may hold a great many lines.
@@ -84,8 +94,8 @@ pub struct Parsed {
 ///
 /// # Errors
 /// At the first line that holds none.
-pub fn parse(text: &[u8], unit: Unit) -> Result<Profile, ParseError> {
-    let parsed = parse_lines(text, unit)?;
+pub fn parse(mut text: &[u8], unit: Unit) -> Result<Profile, ParseError> {
+    let parsed = parse_lines(&mut text, unit)?;
     match parsed.first_skipped {
         Some(error) => Err(error),
         None => Ok(parsed.profile),
@@ -99,87 +109,120 @@ pub fn parse(text: &[u8], unit: Unit) -> Result<Profile, ParseError> {
 /// Invalid UTF-8 is replaced by U+FFFD, since names are whatever a program has put there.
 ///
 /// # Errors
-/// When there are more stacks, or weights, than fit.
-pub fn parse_lines(text: &[u8], unit: Unit) -> Result<Parsed, ParseError> {
-    let text = String::from_utf8_lossy(text);
-    let lines = || {
-        let lines = text.split('\n').map(str::trim_ascii).enumerate();
-        let is_stack = |text: &str| !text.is_empty() && !text.starts_with("# ") && text != "#";
-        lines
-            .filter(move |(_, text)| is_stack(text))
-            .map(|(index, text)| (index + 1, text))
-    };
-    let (decimals, is_rounded) = decimals(
-        lines().filter_map(|(_, text)| text.rsplit([' ', '\t']).next()),
-        &unit,
-    );
-    let unit = match (unit, decimals) {
-        (Unit::Nanoseconds, _) => Unit::Nanoseconds,
-        (unit, 0) => unit,
-        (unit, decimals) => Unit::Events(format!("{}/{}", unit.noun(), 10_u64.pow(decimals))),
-    };
-    let mut profile = FrameProfile::new(Profile::new(unit.clone(), Window::default()));
-    let mut total = 0_u64;
+/// When there are more stacks, or weights, than fit, or bytes do not come.
+pub fn parse_lines(text: &mut dyn BufRead, unit: Unit) -> Result<Parsed, ParseError> {
+    let mut weights = Weights::new(&unit);
+    let mut profile = FrameProfile::new(Profile::new(unit, Window::default()));
     let mut kinds = Vec::new();
     let (mut read, mut skipped, mut first_skipped) = (0, 0, None);
-    // Some tools write a line for each sample: what reads alike is looked at once.
-    let mut known: HashMap<&str, usize> = HashMap::default();
-    for (line, text) in lines() {
-        let (stack, weight) = match split_weight(line, text, decimals) {
-            Ok(parts) => parts,
+    let mut lines = LineReader::new(text);
+    while let Some((line, text)) = lines.next()? {
+        let text = text.trim_ascii();
+        if text.is_empty() || text.starts_with("# ") || text == "#" {
+            continue;
+        }
+        match split_weight(line, text, &mut weights) {
+            Ok((stack, weight)) => {
+                read += 1;
+                let sample = profile.push(&frames(stack, &mut kinds), 0, 1);
+                weights.add(line, sample, weight)?;
+            }
             Err(error) => {
                 skipped += 1;
                 first_skipped = first_skipped.or(Some(error));
-                continue;
-            }
-        };
-        read += 1;
-        total = total
-            .checked_add(weight)
-            .ok_or(ParseError::TooHeavy { line })?;
-        let count = match unit {
-            Unit::Samples => weight,
-            Unit::Events(_) | Unit::Nanoseconds => 1,
-        };
-        match known.entry(stack) {
-            Entry::Occupied(sample) => profile.add(*sample.get(), weight, count),
-            Entry::Vacant(place) => {
-                let sample = profile.push(&frames(stack, &mut kinds), weight, count);
-                place.insert(sample);
             }
         }
         if profile.bytes() > MOST_MEMORY {
             return Err(ParseError::TooMany { line });
         }
     }
+    let decimals = weights.decimals();
+    let mut profile = profile.into_profile();
+    if decimals > 0 && profile.unit != Unit::Nanoseconds {
+        let unit = format!("{}/{}", profile.unit.noun(), 10_u64.pow(decimals));
+        profile.unit = Unit::Events(unit);
+    }
+    let counts_firings = profile.unit == Unit::Samples;
+    profile.change_samples(|place, sample| {
+        let weight = weights.of(place, decimals);
+        Some(Sample {
+            weight,
+            count: if counts_firings { weight } else { sample.count },
+            ..sample
+        })
+    });
     Ok(Parsed {
-        profile: profile.into_profile(),
+        profile,
         read,
         skipped,
         first_skipped,
-        is_rounded,
+        is_rounded: weights.most_decimals > decimals,
     })
 }
 
-/// By how many decimals weights are scaled, and whether some have more: as many as it takes to hold each share to a
-/// billionth, and three where microseconds are read as nanoseconds.
-fn decimals<'a>(words: impl Iterator<Item = &'a str>, unit: &Unit) -> (u32, bool) {
-    /// The sum that tells a billionth apart.
-    const ENOUGH: f64 = 1e9;
-    let (mut most, mut total) = (0, 0.0);
-    for word in words {
-        if let Some(number) = Decimal::parse(word) {
-            most = most.max(number.decimals);
-            total += number.digits as f64 / 10_f64.powi(number.decimals as i32);
+/// Weights of samples, with all their decimals until it is known how many of these there are.
+struct Weights {
+    /// The decimals that all weights have in the end, if that is known.
+    fixed: Option<u32>,
+    /// By their places, in parts of 10^-[`MAX_DECIMALS`].
+    sums: Vec<u128>,
+    total: u128,
+    /// The largest total, in the same parts.
+    limit: u128,
+    /// The most that a number had, and the sum of all numbers, whether or not a stack is in front of them.
+    most_decimals: u32,
+    all: f64,
+}
+
+impl Weights {
+    fn new(unit: &Unit) -> Self {
+        // Microseconds are read as nanoseconds.
+        let fixed = (*unit == Unit::Nanoseconds).then_some(3);
+        Self {
+            fixed,
+            sums: Vec::new(),
+            total: 0,
+            limit: u128::from(u64::MAX) * 10_u128.pow(MAX_DECIMALS - fixed.unwrap_or(0)),
+            most_decimals: 0,
+            all: 0.0,
         }
     }
-    let needed =
-        (0..=MAX_DECIMALS).find(|decimals| total * 10_f64.powi(*decimals as i32) >= ENOUGH);
-    let decimals = match unit {
-        Unit::Nanoseconds => 3,
-        _ => most.min(needed.unwrap_or(MAX_DECIMALS)),
-    };
-    (decimals, most > decimals)
+
+    /// The weight that a word is; none if it is none, or is too large.
+    fn read(&mut self, word: &str) -> Option<u128> {
+        let number = Decimal::parse(word)?;
+        self.most_decimals = self.most_decimals.max(number.decimals);
+        self.all += number.digits as f64 / 10_f64.powi(number.decimals as i32);
+        let scaled = number.scaled(MAX_DECIMALS);
+        scaled.filter(|scaled| *scaled <= self.limit)
+    }
+
+    fn add(&mut self, line: usize, sample: usize, weight: u128) -> Result<(), ParseError> {
+        // Neither is above the limit, whose double there is room for.
+        self.total += weight;
+        if self.total > self.limit {
+            return Err(ParseError::TooHeavy { line });
+        }
+        self.sums.resize(self.sums.len().max(sample + 1), 0);
+        self.sums[sample] += weight;
+        Ok(())
+    }
+
+    /// By how many decimals weights are scaled: as many as it takes to hold each share to a billionth.
+    fn decimals(&self) -> u32 {
+        /// The sum that tells a billionth apart.
+        const ENOUGH: f64 = 1e9;
+        let tells = |decimals: &u32| self.all * 10_f64.powi(*decimals as i32) >= ENOUGH;
+        let needed = (0..=MAX_DECIMALS).find(tells).unwrap_or(MAX_DECIMALS);
+        self.fixed.unwrap_or(self.most_decimals.min(needed))
+    }
+
+    /// The weight of a sample in so many decimals, rounded.
+    fn of(&self, sample: usize, decimals: u32) -> u64 {
+        let parts = 10_u128.pow(MAX_DECIMALS - decimals);
+        let weight = (self.sums[sample] + parts / 2) / parts;
+        u64::try_from(weight).unwrap_or(u64::MAX)
+    }
 }
 
 /// As many as a weight has room for.
@@ -222,8 +265,8 @@ impl Decimal {
         }
     }
 
-    /// The number of units of so many decimals, rounded; none if it is 2^64 or more.
-    fn scaled(&self, decimals: u32) -> Option<u64> {
+    /// The number of units of so many decimals, rounded; none if it has no room.
+    fn scaled(&self, decimals: u32) -> Option<u128> {
         let scaled = match decimals.checked_sub(self.decimals) {
             Some(more) => self.digits.checked_mul(10_u128.checked_pow(more)?)?,
             None => match 10_u128.checked_pow(self.decimals - decimals) {
@@ -231,19 +274,22 @@ impl Decimal {
                 None => 0,
             },
         };
-        u64::try_from(scaled).ok()
+        Some(scaled)
     }
 }
 
-fn split_weight(line: usize, text: &str, decimals: u32) -> Result<(&str, u64), ParseError> {
+fn split_weight<'a>(
+    line: usize,
+    text: &'a str,
+    weights: &mut Weights,
+) -> Result<(&'a str, u128), ParseError> {
     let Some((stack, word)) = text.rsplit_once([' ', '\t']) else {
         return Err(ParseError::NoWeight {
             line,
             text: excerpt(text),
         });
     };
-    let weight = Decimal::parse(word).and_then(|number| number.scaled(decimals));
-    let Some(weight) = weight else {
+    let Some(weight) = weights.read(word) else {
         return Err(ParseError::BadWeight {
             line,
             weight: excerpt(word),

@@ -16,6 +16,7 @@ fn profile(windows: &[Vec<(&str, u64)>]) -> Profile {
                 kind: FrameKind::User,
             };
             let stack: Vec<Frame> = stack.split(';').map(frame).collect();
+            frames.group(window as u32);
             frames.push(&stack, *weight, 1);
             places.push(WindowIndex(window as u32));
         }
