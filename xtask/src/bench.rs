@@ -18,8 +18,11 @@ mod interpreters;
 pub(crate) mod interrupt;
 mod large;
 mod machine;
+mod measured;
+mod numbers;
 mod outputs;
 mod peer;
+mod size;
 mod slowdown;
 mod storm;
 mod switches;
@@ -77,6 +80,8 @@ enum Section {
     Hostile,
     /// Writing a million samples in each format
     Outputs,
+    /// Inputs much larger than one recording
+    Size,
     /// Functions of Python, beside py-spy
     Interpreters,
 }
@@ -153,7 +158,7 @@ pub(crate) fn measure(order: &Order) -> Result<()> {
     println!("{}", machine::describe());
     let choice = &order.choice;
     let programs = Programs::new(&order.programs);
-    let sections: [(Section, Measure); 12] = [
+    let sections: [(Section, Measure); 13] = [
         (Section::Slowdown, slowdown::measure),
         (Section::Storm, storm::measure),
         (Section::Switches, switches::measure),
@@ -165,6 +170,7 @@ pub(crate) fn measure(order: &Order) -> Result<()> {
         (Section::Symbols, symbols::measure),
         (Section::Hostile, hostile::measure),
         (Section::Outputs, outputs::measure),
+        (Section::Size, size::measure),
         (Section::Interpreters, interpreters::measure),
     ];
     let ours = |name, more: &str| peer::flame_bpf(name, &order.flame_bpf, more);

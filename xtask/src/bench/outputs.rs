@@ -10,10 +10,11 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-use super::command::{Usage, run};
-use super::figure::{Figure, Table, Unit};
-use super::peer::find;
-use super::{Bench, interrupt};
+use super::Bench;
+use super::command::run;
+use super::figure::Table;
+use super::measured::Measured;
+use super::numbers::Numbers;
 
 /// How many samples there are.
 const SAMPLES: u32 = 1_000_000;
@@ -65,20 +66,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Table> {
         // The others beside what they write, too.
         all.extend(perl.clone().filter(|_| format == "svg"));
         all.extend(pprof.clone().filter(|_| format == "pb.gz"));
-        let of = |figure: fn(&Measured) -> &Figure| {
-            let each = all.iter().map(move |one| (one.name, figure(one).clone()));
-            each.collect::<Vec<_>>()
-        };
-        table.compare(
-            &format!(".{format}: CPU"),
-            Unit::Milliseconds,
-            of(|one| &one.cpu),
-        );
-        table.compare(
-            &format!(".{format}: peak"),
-            Unit::Mebibytes,
-            of(|one| &one.peak),
-        );
+        Measured::compare(&mut table, &format!(".{format}"), &all);
     }
     table.note(
         "From folded text with a line for each sample; `go tool pprof -proto` from and to pprof. CPU time in user and \
@@ -87,49 +75,18 @@ pub(super) fn measure(bench: &Bench) -> Result<Table> {
     Ok(table)
 }
 
-/// CPU time and memory that a command took.
-#[derive(Clone)]
-struct Measured {
-    name: &'static str,
-    cpu: Figure,
-    peak: Figure,
-}
-
-impl Measured {
-    fn new(bench: &Bench, folder: &Path, name: &'static str, line: &str) -> Result<Self> {
-        let (mut cpu, mut peak) = (Figure::default(), Figure::default());
-        for _ in 0..bench.runs {
-            interrupt::check()?;
-            let Usage {
-                cpu_s, peak_mib, ..
-            } = run(&format!("{line} > out"), folder)?;
-            cpu.add(cpu_s * 1000.0);
-            peak.add(peak_mib);
-        }
-        Ok(Self { name, cpu, peak })
-    }
-
-    /// Another program, if it is installed and wanted.
-    fn peer(bench: &Bench, folder: &Path, name: &'static str, line: &str) -> Result<Option<Self>> {
-        match bench.alone || find(name).is_none() {
-            true => Ok(None),
-            false => Self::new(bench, folder, name, line).map(Some),
-        }
-    }
-}
-
 /// Writes the samples: each stack at least once, and few of them most of the time, as programs are.
 fn write_samples(path: &Path) -> Result<()> {
     let mut out = BufWriter::new(File::create(path)?);
-    let mut numbers = Numbers(1);
+    let mut numbers = Numbers::new(1);
     for sample in 0..SAMPLES {
         let stack = match sample < STACKS {
             true => sample,
             false => numbers.below(numbers.clone().below(STACKS) + 1),
         };
         // Neighbours have their first half in common.
-        let mut first = Numbers(u64::from(stack / 37) + 1);
-        let mut then = Numbers(u64::from(stack) + 1_000_000);
+        let mut first = Numbers::new(u64::from(stack / 37) + 1);
+        let mut then = Numbers::new(u64::from(stack) + 1_000_000);
         let half = 2 + first.below(9);
         write!(out, "worker{}", stack % 4)?;
         for level in 0..2 * half {
@@ -139,21 +96,6 @@ fn write_samples(path: &Path) -> Result<()> {
         out.write_all(b" 1\n")?;
     }
     Ok(out.flush()?)
-}
-
-/// Numbers that are the same in each run: an xorshift generator (Marsaglia, 2003).
-#[derive(Clone)]
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, limit: u32) -> u32 {
-        for _ in 0..2 {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-        }
-        (self.0 >> 32) as u32 % limit
-    }
 }
 
 #[cfg(test)]
