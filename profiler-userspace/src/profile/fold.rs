@@ -35,6 +35,10 @@ fn suffix(kind: FrameKind) -> Option<String> {
 
 /// A name's stem and the kind that its suffix tells.
 fn split_suffix(name: &str) -> Option<(&str, FrameKind)> {
+    // Few names end so, and all of them are asked.
+    if name.as_bytes().last() != Some(&b']') {
+        return None;
+    }
     let (stem, short) = name.strip_suffix(']')?.rsplit_once("_[")?;
     Some((stem, FrameKind::from_short(short)?))
 }

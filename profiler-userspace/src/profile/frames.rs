@@ -55,6 +55,8 @@ pub struct FrameProfile {
     locations: HashMap<(Box<[Line]>, FrameKind), LocationIndex>,
     samples: HashMap<SampleKey, usize>,
     group: u32,
+    /// The user and the kernel stack before, from root to leaf: neighbours in text mostly begin alike.
+    last: [Vec<LocationIndex>; 2],
 }
 
 /// All that tells samples apart.
@@ -75,6 +77,7 @@ impl FrameProfile {
             locations: HashMap::default(),
             samples: HashMap::default(),
             group: 0,
+            last: Default::default(),
         }
     }
 
@@ -88,9 +91,8 @@ impl FrameProfile {
     where
         SourceFrame<'a>: From<&'a F>,
     {
-        let stack: Vec<SourceFrame<'a>> = stack.iter().map(SourceFrame::from).collect();
-        let (labels, stack) = labels(&stack);
-        self.push_sources(labels, stack, weight, count)
+        let (labels, stack) = labels(stack);
+        self.push_of(labels, stack, weight, count)
     }
 
     /// Adds what was counted for a stack without labels in front to its sample, and returns the place of that.
@@ -104,26 +106,15 @@ impl FrameProfile {
     where
         SourceFrame<'a>: From<&'a F>,
     {
-        let stack: Vec<SourceFrame<'a>> = stack.iter().map(SourceFrame::from).collect();
-        self.push_sources(labels, &stack, weight, count)
-    }
-
-    fn push_sources(
-        &mut self,
-        labels: Labels,
-        stack: &[SourceFrame<'_>],
-        weight: u64,
-        count: u64,
-    ) -> usize {
         let kernel = stack
             .iter()
-            .position(|at| at.frame.kind == FrameKind::Kernel);
+            .position(|at| SourceFrame::from(at).frame.kind == FrameKind::Kernel);
         let (user, kernel) = stack.split_at(kernel.unwrap_or(stack.len()));
         let key = SampleKey {
             group: self.group,
             labels: self.profile.labels(labels),
-            user: self.stack(user),
-            kernel: self.stack(kernel),
+            user: self.stack(0, user),
+            kernel: self.stack(1, kernel),
         };
         let sample = Sample {
             labels: key.labels,
@@ -175,27 +166,50 @@ impl FrameProfile {
         self.profile
     }
 
-    fn stack(&mut self, frames: &[SourceFrame<'_>]) -> Option<NormalizedStackIndex> {
-        let mut locations = Vec::new();
-        let mut rest = frames;
+    fn stack<'a, F>(&mut self, part: usize, frames: &'a [F]) -> Option<NormalizedStackIndex>
+    where
+        SourceFrame<'a>: From<&'a F>,
+    {
+        let mut locations = std::mem::take(&mut self.last[part]);
+        let (mut depth, mut rest) = (0, frames);
         while let Some((outermost, behind)) = rest.split_first() {
+            let outermost = SourceFrame::from(outermost);
             let kind = outermost.frame.kind;
             let is_code = kind.is_user() || kind == FrameKind::Kernel;
-            let inlined = behind
-                .iter()
-                .take_while(|at| is_code && at.frame.kind == FrameKind::Inlined);
-            let (inlined, behind) = behind.split_at(inlined.count());
-            locations.push(self.location(outermost, inlined));
-            rest = behind;
+            let inlined = behind.iter().map(SourceFrame::from);
+            let inlined = inlined.take_while(|at| is_code && at.frame.kind == FrameKind::Inlined);
+            let inlined: Vec<_> = inlined.collect();
+            rest = &behind[inlined.len()..];
+            match locations.get_mut(depth) {
+                Some(last) if inlined.is_empty() && self.is(*last, &outermost) => {}
+                Some(last) => *last = self.location(&outermost, &inlined),
+                None => locations.push(self.location(&outermost, &inlined)),
+            }
+            depth += 1;
         }
-        locations.reverse();
-        (!locations.is_empty()).then(|| {
+        locations.truncate(depth);
+        let stack = (depth > 0).then(|| {
             self.profile.stack(NormalizedStack {
-                locations: locations.into(),
+                locations: locations.iter().rev().copied().collect(),
                 end: StackEnd::Root,
                 fallbacks: Fallbacks::NONE,
             })
-        })
+        });
+        self.last[part] = locations;
+        stack
+    }
+
+    /// Whether a location is a frame without others in it.
+    fn is(&self, location: LocationIndex, at: &SourceFrame<'_>) -> bool {
+        let location = self.profile.location_at(location);
+        let [line] = self.profile.lines_at(location) else {
+            return false;
+        };
+        let function = self.profile.function_at(line.function);
+        location.kind == at.frame.kind
+            && line.line == at.line
+            && function.name == at.frame.name
+            && is_same(&function.file, at.file)
     }
 
     fn location(
@@ -247,8 +261,14 @@ impl Equivalent<Single> for SourceFrame<'_> {
             name: own,
             kind: of,
         } = self.frame;
-        (own, of, self.file, self.line) == (name, *kind, file, *line)
+        (of, self.line, own) == (*kind, *line, name) && is_same(self.file, file)
     }
+}
+
+/// Whether texts are equal. glibc looks at the address of a text even if it is empty, and where nothing is mapped there,
+/// as is usual for one that is, some CPUs take a tenth of a microsecond.
+fn is_same(one: &str, other: &str) -> bool {
+    one.len() == other.len() && (one.is_empty() || one == other)
 }
 
 /// A location with these lines, the innermost first.
@@ -263,7 +283,11 @@ fn place(profile: &mut Profile, lines: &[Line], kind: FrameKind) -> LocationInde
 }
 
 /// The labels that a stack begins with, in the order in which views show them, and the rest.
-fn labels<'a, 'b>(stack: &'b [SourceFrame<'a>]) -> (Labels, &'b [SourceFrame<'a>]) {
+fn labels<'a, F>(stack: &'a [F]) -> (Labels, &'a [F])
+where
+    SourceFrame<'a>: From<&'a F>,
+{
+    let frame = |at: &'a F| SourceFrame::from(at).frame;
     let mut labels = Labels::default();
     let mut rest = stack;
     let number = |digits: &str| {
@@ -272,25 +296,25 @@ fn labels<'a, 'b>(stack: &'b [SourceFrame<'a>]) -> (Labels, &'b [SourceFrame<'a>
         (number.to_string() == digits).then_some(number)
     };
     if let Some((first, behind)) = rest.split_first()
-        && first.frame.kind == FrameKind::Label
-        && let Some(cpu) = cpu_label(first.frame.name).and_then(number)
+        && frame(first).kind == FrameKind::Label
+        && let Some(cpu) = cpu_label(frame(first).name).and_then(number)
         && behind
             .first()
-            .is_some_and(|next| next.frame.kind == FrameKind::Process)
+            .is_some_and(|next| frame(next).kind == FrameKind::Process)
     {
         labels.cpu = Some(cpu);
         rest = behind;
     }
     if let Some((first, behind)) = rest.split_first()
-        && first.frame.kind == FrameKind::Process
+        && frame(first).kind == FrameKind::Process
     {
-        labels.comm = Some(first.frame.name.to_owned());
+        labels.comm = Some(frame(first).name.to_owned());
         rest = behind;
     }
     if labels.comm.is_some()
         && let Some((first, behind)) = rest.split_first()
-        && first.frame.kind == FrameKind::Label
-        && let Some((digits, thread)) = thread_label(first.frame.name)
+        && frame(first).kind == FrameKind::Label
+        && let Some((digits, thread)) = thread_label(frame(first).name)
         && let Some(tid) = number(digits)
         && thread != labels.comm.as_deref()
     {

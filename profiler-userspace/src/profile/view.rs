@@ -135,16 +135,19 @@ impl View {
 }
 
 /// The frames of a profile, and its samples by stacks of them.
-fn summed(profile: &Profile, samples: impl Iterator<Item = Sample>) -> (Frames, Summed<Stack>) {
+fn summed(
+    profile: &Profile,
+    samples: impl ExactSizeIterator<Item = Sample>,
+) -> (Frames, Summed<Stack>) {
     let mut builder = Builder::new(profile, Owner::InStack);
     // Stacks of locations are more than stacks of frames, and both are more than there are owners that are shown.
-    let mut sums: Summed<Shown> = Summed::default();
+    let mut sums: Summed<Shown> = Summed::with_capacity_and_hasher(samples.len(), <_>::default());
     for sample in samples {
         let (weight, count) = sums.entry(builder.shown(&sample)).or_default();
         *weight = weight.saturating_add(sample.weight);
         *count = count.saturating_add(sample.count);
     }
-    let mut stacks: Summed<Stack> = Summed::default();
+    let mut stacks: Summed<Stack> = Summed::with_capacity_and_hasher(sums.len(), <_>::default());
     for (shown, (weight, count)) in sums {
         let sums = stacks.entry(builder.stack(&shown)).or_default();
         sums.0 = sums.0.saturating_add(weight);
@@ -327,7 +330,7 @@ impl<'a> Builder<'a> {
     /// The stack of what is shown.
     pub(super) fn stack(&mut self, shown: &Shown) -> Stack {
         let view = self.profile.off_cpu;
-        let mut frames = Vec::new();
+        let mut frames = Vec::with_capacity(self.most_frames(shown.thread));
         if view.is_some_and(|view| view.wakers == Wakers::Alone) {
             self.push_waker(shown.waker, &mut frames);
             self.push_labels(shown.thread.labels, &mut frames);
@@ -357,6 +360,17 @@ impl<'a> Builder<'a> {
             thread_state: shown.thread_state,
             own,
         }
+    }
+
+    /// How many frames most stacks of a thread have, whose code has nothing compiled into it.
+    fn most_frames(&self, thread: Thread) -> usize {
+        let stacks = [thread.user, thread.kernel].into_iter().flatten();
+        let locations = stacks.map(|stack| self.profile.stack_at(stack).locations.len());
+        let labels = match self.owner {
+            Owner::InStack => self.labels[thread.labels.0 as usize].len(),
+            Owner::Apart => 0,
+        };
+        locations.sum::<usize>() + labels
     }
 
     fn push_labels(&self, labels: ShownLabels, frames: &mut Vec<FrameId>) {

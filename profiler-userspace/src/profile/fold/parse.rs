@@ -113,7 +113,6 @@ pub fn parse(mut text: &[u8], unit: Unit) -> Result<Profile, ParseError> {
 pub fn parse_lines(text: &mut dyn BufRead, unit: Unit) -> Result<Parsed, ParseError> {
     let mut weights = Weights::new(&unit);
     let mut profile = FrameProfile::new(Profile::new(unit, Window::default()));
-    let mut kinds = Vec::new();
     let (mut read, mut skipped, mut first_skipped) = (0, 0, None);
     let mut lines = LineReader::new(text);
     while let Some((line, text)) = lines.next()? {
@@ -124,7 +123,7 @@ pub fn parse_lines(text: &mut dyn BufRead, unit: Unit) -> Result<Parsed, ParseEr
         match split_weight(line, text, &mut weights) {
             Ok((stack, weight)) => {
                 read += 1;
-                let sample = profile.push(&frames(stack, &mut kinds), 0, 1);
+                let sample = profile.push(&self::stack(stack), 0, 1);
                 weights.add(line, sample, weight)?;
             }
             Err(error) => {
@@ -190,7 +189,7 @@ impl Weights {
 
     /// The weight that a word is; none if it is none, or is too large.
     fn read(&mut self, word: &str) -> Option<u128> {
-        let number = Decimal::parse(word)?;
+        let number = Decimal::whole(word).or_else(|| Decimal::parse(word))?;
         self.most_decimals = self.most_decimals.max(number.decimals);
         self.all += number.digits as f64 / 10_f64.powi(number.decimals as i32);
         let scaled = number.scaled(MAX_DECIMALS);
@@ -235,6 +234,18 @@ struct Decimal {
 }
 
 impl Decimal {
+    /// One of digits alone, as nearly all are.
+    fn whole(word: &str) -> Option<Self> {
+        /// So many always fit.
+        const FEW: usize = 19;
+        let is_whole = word.len() <= FEW && word.bytes().all(|byte| byte.is_ascii_digit());
+        let digits = is_whole.then(|| word.parse::<u64>().ok())??;
+        Some(Self {
+            digits: digits.into(),
+            decimals: 0,
+        })
+    }
+
     fn parse(word: &str) -> Option<Self> {
         /// More say nothing, and would not fit.
         const MAX_DIGITS: usize = 30;
@@ -314,48 +325,51 @@ fn excerpt(text: &str) -> String {
 
 /// The frames of a stack as it stands in a line, without its weight.
 pub(crate) fn stack(text: &str) -> Vec<FrameRef<'_>> {
-    frames(text, &mut Vec::new())
-}
-
-fn frames<'a>(stack: &'a str, kinds: &mut Vec<FrameKind>) -> Vec<FrameRef<'a>> {
-    let names: Vec<&str> = stack.split(';').collect();
-    let border = names
+    let borders = || memchr::memchr_iter(b';', text.as_bytes());
+    let mut begin = 0;
+    let mut frames = Vec::with_capacity(borders().count() + 1);
+    frames.extend(borders().chain([text.len()]).map(|end| {
+        let name = &text[begin..end];
+        begin = end + 1;
+        let kind = FrameKind::User;
+        FrameRef { name, kind }
+    }));
+    let border = frames
         .iter()
-        .position(|&name| name == DELIMITER)
-        .filter(|&at| at > 0 && at + 1 < names.len());
-    guess_kinds(&names, border, kinds);
-    let frames = names
-        .iter()
-        .zip(&*kinds)
-        .enumerate()
-        .filter(|&(at, _)| Some(at) != border);
+        .position(|frame| frame.name == DELIMITER)
+        .filter(|&at| at > 0 && at + 1 < frames.len());
+    guess_kinds(&mut frames, border);
+    for frame in &mut frames {
+        if let Some((stem, kind)) = split_suffix(frame.name)
+            && kind == frame.kind
+        {
+            frame.name = stem;
+        }
+    }
+    if let Some(border) = border {
+        frames.remove(border);
+    }
     frames
-        .map(|(_, (&name, &kind))| {
-            let stem = split_suffix(name).filter(|(_, suffixed)| *suffixed == kind);
-            let name = stem.map_or(name, |(stem, _)| stem);
-            FrameRef { name, kind }
-        })
-        .collect()
 }
 
-/// Fills `kinds` with one kind per name; that of the border itself means nothing.
-fn guess_kinds(names: &[&str], border: Option<usize>, kinds: &mut Vec<FrameKind>) {
+/// Gives each frame its kind; that of the border itself means nothing.
+fn guess_kinds(frames: &mut [FrameRef<'_>], border: Option<usize>) {
     // All that says more of a frame than its name ends so, and few names do.
     let is_special = |name: &str| name.as_bytes().last() == Some(&b']');
     let suffixed = |name: &str| split_suffix(name).map(|(_, kind)| kind);
     let is_kernel = |name: &str| suffixed(name) == Some(FrameKind::Kernel);
-    let annotated = names.iter().any(|name| is_kernel(name));
-    kinds.clear();
+    let annotated = frames.iter().any(|frame| is_kernel(frame.name));
     let mut process_seen = false;
     let mut beside_process = true;
-    for (at, name) in names.iter().enumerate() {
+    for (at, frame) in frames.iter_mut().enumerate() {
+        let name = frame.name;
         let special = is_special(name);
         let kernel = if annotated {
             is_kernel(name)
         } else {
             border.is_some_and(|border| at > border) && !(special && is_mark(name))
         };
-        let kind = if kernel {
+        frame.kind = if kernel {
             FrameKind::Kernel
         } else if special && beside_process && is_label(name) {
             FrameKind::Label
@@ -369,17 +383,21 @@ fn guess_kinds(names: &[&str], border: Option<usize>, kinds: &mut Vec<FrameKind>
         } else {
             FrameKind::User
         };
-        beside_process &= matches!(kind, FrameKind::Label | FrameKind::Process);
-        kinds.push(kind);
+        beside_process &= matches!(frame.kind, FrameKind::Label | FrameKind::Process);
     }
     let Some(border) = border else { return };
     // The border stands right behind the last user frame, and only before something of the kernel's.
-    if !kinds[border - 1].is_user() {
-        kinds[border - 1] = FrameKind::User;
+    if !frames[border - 1].kind.is_user() {
+        frames[border - 1].kind = FrameKind::User;
     }
-    let kernel_part = &mut kinds[border + 1..];
-    if !kernel_part.contains(&FrameKind::Kernel) {
-        kernel_part.fill(FrameKind::Kernel);
+    let kernel_part = &mut frames[border + 1..];
+    if kernel_part
+        .iter()
+        .all(|frame| frame.kind != FrameKind::Kernel)
+    {
+        for frame in kernel_part {
+            frame.kind = FrameKind::Kernel;
+        }
     }
 }
 
