@@ -24,6 +24,8 @@ pub struct GraphFrame {
     pub color: String,
     /// Text that is shown instead of its weight; empty if none.
     pub note: String,
+    /// How many frames it stands for, if it is a rest of narrow ones.
+    pub rest: Option<u64>,
 }
 
 /// Data that a graph carries for its script.
@@ -38,6 +40,10 @@ pub struct Graph {
     pub frames: Vec<GraphFrame>,
     /// Of a flame chart: when each window begins and ends, in nanoseconds.
     pub windows: Vec<(u64, u64)>,
+    /// Names with weight in rests, and how much.
+    pub hidden: Vec<(String, u64)>,
+    /// How many names of rests are not carried.
+    pub unsearched: u64,
 }
 
 impl Graph {
@@ -112,6 +118,27 @@ impl<'a> Bytes<'a> {
         }
         let places = self.numbers(count - 1)?;
         let mut owns = self.numbers(count)?;
+        let mut fresh = 0;
+        let names_of_frames: Vec<usize> = [1]
+            .iter()
+            .chain(&places)
+            .map(|place| match place {
+                0 => {
+                    fresh += 1;
+                    fresh
+                }
+                place => *place as usize - 1,
+            })
+            .collect();
+        let rest = self.number()?.checked_sub(1);
+        let mut rests = vec![None; owns.len()];
+        for (frame, name) in names_of_frames.iter().enumerate().skip(1) {
+            if Some(*name as u64) == rest {
+                rests[frame] = Some(self.number()?);
+            }
+        }
+        let hidden_weights = self.numbers(if rest.is_some() { name_count } else { 0 })?;
+        let unsearched = if rest.is_some() { self.number()? } else { 0 };
         let mut times = None;
         let mut windows = Vec::new();
         if settings[5] == 1 {
@@ -127,26 +154,18 @@ impl<'a> Bytes<'a> {
         let mut behind = texts.split_off(4);
         let mut names = behind.split_off(legend_size as usize);
         let notes = names.split_off(name_count as usize);
-        let mut fresh = 0;
+        let hidden = names.iter().cloned().zip(hidden_weights);
+        let hidden = hidden.filter(|(_, weight)| *weight > 0).collect();
         let mut depth = 0;
         let mut frames = Vec::new();
         for (index, &own) in owns.iter().enumerate() {
-            let name = match index.checked_sub(1) {
-                None => 0,
-                Some(before) => {
-                    depth = (depth + 1_usize)
-                        .checked_sub(ups[before] as usize)
-                        .filter(|depth| *depth > 0)
-                        .ok_or("a second root")?;
-                    match places[before] {
-                        0 => {
-                            fresh += 1;
-                            fresh
-                        }
-                        place => place as usize - 1,
-                    }
-                }
-            };
+            if let Some(before) = index.checked_sub(1) {
+                depth = (depth + 1_usize)
+                    .checked_sub(ups[before] as usize)
+                    .filter(|depth| *depth > 0)
+                    .ok_or("a second root")?;
+            }
+            let name = names_of_frames[index];
             let kind = kinds[name] as usize;
             let rgb = &colors[3 * name..3 * name + 3];
             frames.push(GraphFrame {
@@ -159,6 +178,7 @@ impl<'a> Bytes<'a> {
                     .map_or_else(String::new, |kind| behind[kind].clone()),
                 color: format!("rgb({},{},{})", rgb[0], rgb[1], rgb[2]),
                 note: notes.get(name).cloned().unwrap_or_default(),
+                rest: rests[index],
             });
         }
         Ok(Graph {
@@ -166,6 +186,8 @@ impl<'a> Bytes<'a> {
             settings,
             frames,
             windows,
+            hidden,
+            unsearched,
         })
     }
 }

@@ -313,11 +313,6 @@ impl Comparing {
     ) -> Change {
         let difference = estimate.change();
         let is_found = test.is_some_and(|test| family.significant[test]);
-        let half = estimate.half_width(if is_found {
-            family.alpha_of_found()
-        } else {
-            ALPHA
-        });
         let verdict = match (self.claims, test, is_found) {
             (false, ..) => Verdict::NoClaim,
             (true, None, _) => Verdict::Few,
@@ -331,12 +326,13 @@ impl Comparing {
             estimate,
             weights: row.weights,
             verdict,
-            interval: self
-                .claims
-                .then_some([difference - half, difference + half]),
-            visible: self
-                .claims
-                .then(|| estimate.half_width(family.alpha_of_first())),
+            alphas: self.claims.then(|| {
+                let of_interval = match is_found {
+                    true => family.alpha_of_found(),
+                    false => ALPHA,
+                };
+                [of_interval, family.alpha_of_first()]
+            }),
             lone: self.lone(row, difference),
             partner: None,
         }
@@ -469,7 +465,7 @@ impl Comparing {
                 let value = (change.estimate.values[0] + change.estimate.values[1]) / 2.0;
                 let is_there = (least * all..=most * all).contains(&value);
                 let spread = spread(value);
-                (is_there && spread > 0.0).then_some(change.visible? / spread)
+                (is_there && spread > 0.0).then_some(change.visible()? / spread)
             });
             let mut scaled: Vec<f64> = scaled.collect();
             scaled.sort_by(f64::total_cmp);

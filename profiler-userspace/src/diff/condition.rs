@@ -216,12 +216,12 @@ impl Condition {
         let limit = self.limit.abs();
         let moved = in_unit(change.estimate.change()) * side;
         let is_sure = change.verdict.is_change()
-            && change.interval.is_some_and(
+            && change.interval().is_some_and(
                 |[low, high]| {
                     if side > 0.0 { low > 0.0 } else { high < 0.0 }
                 },
             );
-        let visible = change.visible.map_or(f64::INFINITY, in_unit);
+        let visible = change.visible().map_or(f64::INFINITY, in_unit);
         let shown = |value: f64| self.shown(value * side);
         let verdict = |outcome, reason| Answer { outcome, reason };
         // Conditions on `any` are about changed costs, not about another name of the same cost.

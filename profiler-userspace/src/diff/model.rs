@@ -72,14 +72,29 @@ pub struct Change {
     pub weights: [u64; 2],
     /// Verdict on the change.
     pub verdict: Verdict,
-    /// Between what the difference lies; none where nothing is claimed.
-    pub interval: Option<[f64; 2]>,
-    /// A smaller difference would not have been found; none where nothing is claimed.
-    pub visible: Option<f64>,
+    /// Parts that the interval of the difference, and the smallest difference that would have been found, leave out; none
+    /// where nothing is claimed.
+    pub(super) alphas: Option<[f64; 2]>,
     /// One firing, in the profiles' unit, that is more than half of the difference.
     pub lone: Option<u64>,
     /// Where its cost came from or went, if that is a shift.
     pub partner: Option<String>,
+}
+
+impl Change {
+    /// Between what the difference lies; none where nothing is claimed.
+    pub fn interval(&self) -> Option<[f64; 2]> {
+        let [alpha, _] = self.alphas?;
+        let half = self.estimate.half_width(alpha);
+        let difference = self.estimate.change();
+        Some([difference - half, difference + half])
+    }
+
+    /// A smaller difference would not have been found; none where nothing is claimed.
+    pub fn visible(&self) -> Option<f64> {
+        let [_, alpha] = self.alphas?;
+        Some(self.estimate.half_width(alpha))
+    }
 }
 
 /// A function.

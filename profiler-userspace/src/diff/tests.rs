@@ -86,7 +86,7 @@ fn a_real_change_is_found_and_what_calls_it_is_not() {
     let comparison = compared(vec![samples(BEFORE, 1)], vec![samples(AFTER, 2)]);
     let parse = function(&comparison, "parse");
     assert_eq!(parse.itself.verdict, Verdict::More);
-    let [low, high] = parse.itself.interval.expect("windows");
+    let [low, high] = parse.itself.interval().expect("windows");
     assert!(low > 0.0 && low < 0.06 && high > 0.06, "{low} {high}");
     assert_eq!(function(&comparison, "main").total.verdict, Verdict::Noise);
     assert_eq!(comparison.nodes[0].change.verdict, Verdict::Noise);
@@ -245,7 +245,7 @@ fn without_windows_nothing_is_claimed_unless_samples_are_taken_for_independent()
     let comparison = compare(&sides, Wanted::default()).expect("profiles");
     let a = function(&comparison, "a");
     assert_eq!(
-        (a.itself.verdict, a.itself.interval),
+        (a.itself.verdict, a.itself.interval()),
         (Verdict::NoClaim, None)
     );
     assert_eq!(outcome("any > +1 point", &comparison), Outcome::CannotTell);

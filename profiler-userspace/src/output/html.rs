@@ -14,15 +14,18 @@ mod page;
 #[cfg(test)]
 mod tests;
 
+use super::style::HOW_TO_KEEP;
 use super::{Error, Style, timed};
 use crate::profile::fold::visible;
-use crate::profile::{Activity, CallTree, Profile, TreeSample, Window, WindowTotals};
+use crate::profile::{Activity, CallTree, Narrowed, Profile, TreeSample, Window, WindowTotals};
+use crate::text::number::grouped;
 use calls::Calls;
 use owners::Owners;
 use packed::{Columns, Names};
 use profiler_common::abi::ThreadState;
 use profiler_common::runtime::RuntimeKind;
 use serde_json::{Value, json};
+use std::fmt::Write as _;
 use std::io::Write;
 use std::time::Duration;
 
@@ -67,9 +70,33 @@ fn page_of(sections: &[(&str, &Profile, &Style)], out: &mut dyn Write) -> Result
         }
     }
     let (_, first, style) = sections.first().ok_or(Error::Empty)?;
-    let data = data(sections, style)?;
-    Ok(page::write(&title(first, style), &data, out)?)
+    let trees: Vec<CallTree> = sections
+        .iter()
+        .map(|(_, profile, _)| CallTree::new(profile))
+        .collect();
+    let has_bound = !style.minwidth.is_zero();
+    let mut most = if has_bound { MOST_NODES } else { usize::MAX };
+    loop {
+        let data = data(sections, &trees, most)?;
+        let excess = data.len() as f64 / MOST_BYTES as f64;
+        if !has_bound || excess <= 1.0 || most <= FEWEST_NODES {
+            return Ok(page::write(&title(first, style), &data, out)?);
+        }
+        let nodes = trees.iter().map(|tree| tree.nodes().len()).max();
+        let nodes = nodes.unwrap_or_default().min(most);
+        // Somewhat fewer than fit if all take as much.
+        most = ((nodes as f64 / excess * 0.9) as usize).max(FEWEST_NODES);
+    }
 }
+
+/// Data are not more than about so many bytes: browsers show them at once, and tickets take them.
+const MOST_BYTES: usize = 4_800_000;
+
+/// So many nodes of each profile are tried at first, which is as many as that often holds.
+const MOST_NODES: usize = 250_000;
+
+/// As many are there however many samples they have.
+const FEWEST_NODES: usize = 100;
 
 /// The title of a profile: of a chart, with how long its windows are.
 fn title(profile: &Profile, style: &Style) -> String {
@@ -82,12 +109,18 @@ fn title(profile: &Profile, style: &Style) -> String {
 }
 
 /// Everything that the viewer shows, packed.
-fn data(profiles: &[(&str, &Profile, &Style)], looks: &Style) -> std::io::Result<String> {
+fn data(
+    profiles: &[(&str, &Profile, &Style)],
+    trees: &[CallTree],
+    most: usize,
+) -> std::io::Result<String> {
+    let looks = profiles[0].2;
     let mut names = Names::default();
     let mut columns = Columns::default();
     let sections: Vec<Value> = profiles
         .iter()
-        .map(|section| self::section(section, &mut names, &mut columns))
+        .zip(trees)
+        .map(|(section, tree)| self::section(section, tree, most, &mut names, &mut columns))
         .collect();
     let header = json!({
         "format": FORMAT,
@@ -104,21 +137,26 @@ fn data(profiles: &[(&str, &Profile, &Style)], looks: &Style) -> std::io::Result
 /// What the header says of a profile, whose columns follow those that are there.
 fn section(
     &(name, profile, style): &(&str, &Profile, &Style),
+    tree: &CallTree,
+    most: usize,
     names: &mut Names,
     columns: &mut Columns,
 ) -> Value {
-    let tree = CallTree::new(profile);
+    let narrowed = (most < tree.nodes().len()).then(|| tree.narrowed(most));
+    let tree = narrowed.as_ref().map_or(tree, |narrowed| &narrowed.tree);
+    let hidden = narrowed.as_ref().map(|narrowed| &*narrowed.hidden);
     let begin = columns.len();
-    let calls = Calls::new(profile, &tree);
-    calls.push(names, columns);
-    let owners = Owners::new(profile, &tree);
+    let calls = Calls::new(profile, tree);
+    calls.push(hidden.unwrap_or_default(), names, columns);
+    let owners = Owners::new(profile, tree);
     owners.push(names, columns);
-    push_samples(&tree, &calls, &owners, columns);
+    push_samples(tree, &calls, &owners, columns);
     let window = profile.window;
     let notes: Vec<String> = style
         .notes
         .lines()
         .map(|line| visible(line).into_owned())
+        .chain(narrowed.as_ref().map(note))
         .collect();
     json!({
         "name": visible(name),
@@ -132,6 +170,19 @@ fn section(
         "windows": windows(profile),
         "columns": columns.shapes(begin),
     })
+}
+
+/// What there is to say of rests.
+fn note(narrowed: &Narrowed) -> String {
+    let mut note = format!(
+        "narrow frames: {} are hatched rests: {HOW_TO_KEEP}",
+        grouped(narrowed.nodes)
+    );
+    if narrowed.unknown > 0 {
+        let unknown = grouped(narrowed.unknown);
+        let _ = write!(note, "; search does not know {unknown} functions of these");
+    }
+    note
 }
 
 /// The windows: begin, end, firings, how many of them were filtered and lost, and how long CPUs were busy.

@@ -18,6 +18,7 @@ mod pack;
 mod page;
 mod paint;
 mod pixels;
+mod rests;
 mod tree;
 
 use super::{Error, Palette, Style, timed};
@@ -27,6 +28,7 @@ pub(super) use differential::{Widths, write as write_differential};
 pub(super) use draw::escape;
 use layout::Layout;
 use paint::Paints;
+use std::borrow::Cow;
 use std::io::Write;
 use tree::Tree;
 
@@ -79,12 +81,51 @@ fn finish(
     style: &Style,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
-    let paints = Paints::new(style.colors, view, tree);
-    let layout = Layout::new(tree, style);
     let texts = draw::Texts::new(style, noun);
-    let packed = pack::pack((tree, chart), &paints, &texts, style)?;
-    let drawing = draw::draw((tree, chart), &paints, &layout, &texts, style);
-    Ok(page::write(&drawing, &packed, out)?)
+    let make = |most: usize| {
+        let tree = match most < tree.nodes.len() {
+            true => Cow::Owned(tree.folded(most)),
+            false => Cow::Borrowed(tree),
+        };
+        let paints = Paints::new(style.colors, view, &tree);
+        (tree, paints)
+    };
+    bounded(make, chart, &texts, (style, MOST_BYTES), out)
+}
+
+/// Files are not larger than about this, in bytes: browsers show them at once, and tickets take them.
+pub(super) const MOST_BYTES: usize = 3_000_000;
+
+/// So many frames are tried at first, which is as many as that often holds.
+const MOST_FRAMES: usize = 250_000;
+
+/// As many are there however long their names are.
+const FEWEST_FRAMES: usize = 100;
+
+/// Draws as many frames as about so many bytes hold; a chart has a bound of its own. `make` makes a tree of so many frames, and
+/// their colours.
+fn bounded<'t>(
+    make: impl Fn(usize) -> (Cow<'t, Tree>, Paints),
+    chart: Option<&Chart>,
+    texts: &draw::Texts,
+    (style, most_bytes): (&Style, usize),
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    let has_bound = chart.is_none() && !style.minwidth.is_zero();
+    let mut most = if has_bound { MOST_FRAMES } else { usize::MAX };
+    loop {
+        let (tree, paints) = make(most);
+        let packed = pack::pack((&tree, chart), &paints, texts, style)?;
+        let layout = Layout::new(&tree, style);
+        let drawing = draw::draw((&tree, chart), &paints, &layout, texts, style);
+        let excess = (packed.text.len() + drawing.body.len()) as f64 / most_bytes as f64;
+        let frames = tree.nodes.len().min(most);
+        if !has_bound || excess <= 1.0 || frames <= FEWEST_FRAMES {
+            return Ok(page::write(&drawing, &packed, out)?);
+        }
+        // Somewhat fewer than fit if all take as much.
+        most = ((frames as f64 / excess * 0.9) as usize).clamp(FEWEST_FRAMES, frames - 1);
+    }
 }
 
 #[cfg(test)]

@@ -44,6 +44,21 @@ pub struct TreeSample {
     pub count: u64,
 }
 
+impl From<(Key, (u64, u64))> for TreeSample {
+    fn from((key, (weight, count)): (Key, (u64, u64))) -> Self {
+        let ((node, own), labels, thread_state, window) = key;
+        Self {
+            node,
+            own,
+            labels,
+            thread_state,
+            window,
+            weight,
+            count,
+        }
+    }
+}
+
 /// The calls of a profile.
 #[derive(Clone, Debug)]
 pub struct CallTree {
@@ -52,58 +67,74 @@ pub struct CallTree {
     samples: Vec<TreeSample>,
 }
 
+/// Nodes to be.
+#[derive(Default)]
+struct Calls {
+    nodes: Vec<Node>,
+    numbers: HashMap<Node, NodeIndex>,
+    /// The stack before: neighbours mostly begin alike.
+    last: Vec<(FrameId, NodeIndex)>,
+}
+
+impl Calls {
+    /// The node of a stack, and that of its first `own` frames.
+    fn place(&mut self, stack: &[FrameId], own: usize) -> Place {
+        let last = self.last.iter().map(|(frame, _)| frame);
+        let shared = last.zip(stack).take_while(|(a, b)| a == b).count();
+        self.last.truncate(shared);
+        for frame in &stack[shared..] {
+            let node = Node {
+                parent: self.last.last().map(|(_, node)| *node),
+                frame: *frame,
+            };
+            let index = *self.numbers.entry(node).or_insert_with(|| {
+                let index = u32::try_from(self.nodes.len()).expect("fewer than 2^32 nodes");
+                self.nodes.push(node);
+                NodeIndex(index)
+            });
+            self.last.push((*frame, index));
+        }
+        let at = |depth: usize| Some(self.last[depth.checked_sub(1)?].1);
+        (at(stack.len()), at(own))
+    }
+}
+
 /// All that tells samples of a tree apart.
-type Key = (Place, LabelsIndex, ThreadState, WindowIndex);
+pub(super) type Key = (Place, LabelsIndex, ThreadState, WindowIndex);
 
 /// The node of a sample, and that of the thread itself.
-type Place = (Option<NodeIndex>, Option<NodeIndex>);
+pub(super) type Place = (Option<NodeIndex>, Option<NodeIndex>);
 
 impl CallTree {
     /// All calls of a profile.
     pub fn new(profile: &Profile) -> Self {
         let mut builder = Builder::new(profile, Owner::Apart);
-        let mut children: HashMap<Node, NodeIndex> = HashMap::default();
-        let mut nodes = Vec::new();
+        let mut calls = Calls::default();
         let mut known: HashMap<Shown, Place> = HashMap::default();
         let mut sums: IndexMap<Key, (u64, u64), RandomState> = IndexMap::default();
         for sample in profile.samples() {
             let shown = builder.shown(sample);
             let place = *known.entry(shown).or_insert_with(|| {
                 let stack = builder.stack(&shown);
-                let mut call = |parent, frame: &FrameId| {
-                    let node = Node {
-                        parent,
-                        frame: *frame,
-                    };
-                    let index = *children.entry(node).or_insert_with(|| {
-                        let index = u32::try_from(nodes.len()).expect("fewer than 2^32 nodes");
-                        nodes.push(node);
-                        NodeIndex(index)
-                    });
-                    Some(index)
-                };
-                let (own, behind) = stack.frames.split_at(stack.own);
-                let own = own.iter().fold(None, &mut call);
-                (behind.iter().fold(own, &mut call), own)
+                calls.place(&stack.frames, stack.own)
             });
             let key = (place, sample.labels, sample.thread_state, sample.window);
             let (weight, count) = sums.entry(key).or_default();
             *weight = weight.saturating_add(sample.weight);
             *count = count.saturating_add(sample.count);
         }
-        let sample = |(((node, own), labels, thread_state, window), (weight, count))| TreeSample {
-            node,
-            own,
-            labels,
-            thread_state,
-            window,
-            weight,
-            count,
-        };
+        let mut nodes = calls.nodes;
+        let frames = in_use(&builder.frames, &mut nodes);
+        let samples = sums.into_iter().map(TreeSample::from).collect();
+        Self::from_parts(frames, nodes, samples)
+    }
+
+    /// A tree of these frames, nodes and samples.
+    pub(super) fn from_parts(frames: Frames, nodes: Vec<Node>, samples: Vec<TreeSample>) -> Self {
         Self {
-            frames: in_use(&builder.frames, &mut nodes),
+            frames,
             nodes,
-            samples: sums.into_iter().map(sample).collect(),
+            samples,
         }
     }
 

@@ -20,5 +20,8 @@ pub const WAKER_UNSEEN: &str = "[waker not seen]";
 /// Stands for who would end a wait that has not ended.
 pub const NOT_WOKEN: &str = "[not woken]";
 
+/// Stands for frames that are too narrow to be in a file one by one.
+pub const NARROW: &str = "[narrow frames]";
+
 /// Stands for who ended a wait, where that was no thread.
 pub const INTERRUPT: &str = "[interrupt]";

@@ -13,6 +13,7 @@ pub mod interpreters;
 pub mod marks;
 mod merge;
 mod model;
+mod narrow;
 pub mod normalized;
 pub mod off_cpu;
 mod off_cpu_view;
@@ -34,6 +35,8 @@ pub use model::{
     Function, FunctionIndex, LabelFrames, Labels, LabelsIndex, Line, Lines, Location, Mapping,
     MappingIndex, Profile, Sample, Waker,
 };
+pub use narrow::Narrowed;
+pub(crate) use narrow::widest;
 pub use off_cpu_view::{OffCpuView, Wakers};
 pub use view::{Code, FrameId, View, ViewSample, with_line};
 pub use wait_reason::WaitReason;

@@ -20,6 +20,9 @@ const GRAPHS: [(Widths, &str, &str); 3] = [
     (Widths::After, "after", "As after"),
 ];
 
+/// The bound of each graph, in bytes.
+const MOST_BYTES: usize = 1_500_000;
+
 /// Writes the page.
 pub(super) fn write(report: &Report<'_>, style: &Style, out: &mut dyn Write) -> Result<(), Error> {
     let title = escape(&style.title);
@@ -48,7 +51,7 @@ pub(super) fn write(report: &Report<'_>, style: &Style, out: &mut dyn Write) -> 
     };
     for (widths, name, _) in GRAPHS {
         write!(out, "<div class=\"graph-{name}\">")?;
-        graph(report, widths, &downward, out)?;
+        graph(report, widths, (&downward, MOST_BYTES), out)?;
         out.write_all(b"</div>\n")?;
     }
     out.write_all(b"</div>\n")?;
@@ -97,7 +100,7 @@ fn table(report: &Report<'_>) -> String {
 
 fn cells(report: &Report<'_>, part: &Change, html: &mut String) {
     let quantity = report.comparison.quantity;
-    let between = part.interval.map_or_else(String::new, |[low, high]| {
+    let between = part.interval().map_or_else(String::new, |[low, high]| {
         format!("{} to {}", change(quantity, low), change(quantity, high))
     });
     let class = match part.verdict {

@@ -10,7 +10,7 @@ mod numbers;
 mod svg;
 mod text;
 
-use super::svg::Widths;
+use super::svg::{MOST_BYTES, Widths};
 use super::{Error, Style};
 use crate::diff::{Answer, Comparison};
 use std::io::Write;
@@ -77,7 +77,7 @@ pub fn write(
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     match format {
-        DiffFormat::Svg => svg::graph(report, Widths::Both, style, out)?,
+        DiffFormat::Svg => svg::graph(report, Widths::Both, (style, MOST_BYTES), out)?,
         DiffFormat::Html => html::write(report, style, out)?,
         DiffFormat::Text => out.write_all(text::report(report).as_bytes())?,
         DiffFormat::Json => json::write(report, out)?,

@@ -7,11 +7,11 @@ use crate::output::svg::{Widths, write_differential};
 use crate::output::{Error, Style};
 use std::io::Write;
 
-/// Writes a graph of such widths.
+/// Writes a graph of such widths, with a bound of about so many bytes.
 pub(super) fn graph(
     report: &Report<'_>,
     widths: Widths,
-    style: &Style,
+    (style, most_bytes): (&Style, usize),
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     let comparison = report.comparison;
@@ -20,7 +20,7 @@ pub(super) fn graph(
     let note = |node: &Node| {
         let of = &node.change;
         let [before, after] = of.estimate.values.map(|value_of| value(quantity, value_of));
-        let interval = of.interval.map_or_else(String::new, |[low, high]| {
+        let interval = of.interval().map_or_else(String::new, |[low, high]| {
             format!(
                 ", between {} and {}",
                 change(quantity, low),
@@ -51,5 +51,5 @@ pub(super) fn graph(
         format!("{wide}. {}", lines.first().map_or("", |line| line)),
         lines.get(1).cloned().unwrap_or_default(),
     ];
-    write_differential(comparison, widths, &note, texts, &style, out)
+    write_differential(comparison, widths, &note, texts, (&style, most_bytes), out)
 }

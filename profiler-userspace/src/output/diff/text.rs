@@ -181,7 +181,7 @@ fn table(
 
 fn row(comparison: &Comparison, function: &Function, of: &Change, text: &mut String) {
     let quantity = comparison.quantity;
-    let interval = of.interval.map_or_else(String::new, |[low, high]| {
+    let interval = of.interval().map_or_else(String::new, |[low, high]| {
         format!("[{}, {}]", change(quantity, low), change(quantity, high))
     });
     let mark = if function.class == Class::Kernel {

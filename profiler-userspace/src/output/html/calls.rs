@@ -31,6 +31,8 @@ pub(super) struct Calls {
     nodes: Vec<Node>,
     /// For each node of the tree its place behind the root, which has place 0.
     places: Vec<u32>,
+    /// For each of the tree's frames its function.
+    of_frames: Vec<u32>,
 }
 
 impl Calls {
@@ -54,8 +56,10 @@ impl Calls {
             functions,
             nodes: Vec::with_capacity(tree.nodes().len()),
             places: vec![0; tree.nodes().len()],
+            of_frames: Vec::new(),
         };
         calls.walk(tree, |frame| of_frames[frame.index()]);
+        calls.of_frames = of_frames;
         calls
     }
 
@@ -107,8 +111,8 @@ impl Calls {
         node.map_or(0, |node| self.places[node.0 as usize])
     }
 
-    /// Adds the columns.
-    pub(super) fn push(&self, names: &mut Names, columns: &mut Columns) {
+    /// Adds the columns. `hidden`: for each of the tree's frames its weight in rests; nothing where there are none.
+    pub(super) fn push(&self, hidden: &[u64], names: &mut Names, columns: &mut Columns) {
         let functions = &self.functions;
         let name = functions
             .iter()
@@ -120,6 +124,12 @@ impl Calls {
         columns.push("frame_module", module);
         let kind = functions.iter().map(|function| function.kind.into());
         columns.push("frame_kind", kind);
+        let mut weights = vec![0_u64; functions.len()];
+        for (function, hidden) in self.of_frames.iter().zip(hidden) {
+            let weight = &mut weights[*function as usize];
+            *weight = weight.saturating_add(*hidden);
+        }
+        columns.push("frame_hidden", weights.into_iter());
         columns.push("node_up", self.nodes.iter().map(|node| node.up.into()));
         let frame = self.nodes.iter().map(|node| node.function.into());
         columns.push("node_frame", frame);

@@ -40,9 +40,9 @@ fn nodes_are_in_the_order_of_a_flame_graph() {
     let tree = CallTree::new(&profile);
     let calls = Calls::new(&profile, &tree);
     let (mut names, mut columns) = (Names::default(), Columns::default());
-    calls.push(&mut names, &mut columns);
+    calls.push(&[], &mut names, &mut columns);
     let shapes = columns.shapes(0);
-    assert_eq!(shapes[3], json!(["node_up", 6]));
+    assert_eq!(shapes[4], json!(["node_up", 6]));
     let mut places: Vec<(u32, u64)> = tree
         .samples()
         .iter()

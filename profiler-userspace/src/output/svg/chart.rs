@@ -11,7 +11,7 @@
 mod joins;
 mod stacks;
 
-use super::tree::{Node, Tree};
+use super::tree::{Node, Rests, Tree};
 use crate::output::{Error, Style};
 use crate::profile::{Profile, WindowTotals};
 use joins::Item;
@@ -299,7 +299,11 @@ fn in_use(names: &[crate::profile::Frame], mut nodes: Vec<Node>) -> Tree {
             kept.len() as u32 - 1
         });
     }
-    Tree { names: kept, nodes }
+    Tree {
+        names: kept,
+        nodes,
+        rests: Rests::default(),
+    }
 }
 
 #[cfg(test)]

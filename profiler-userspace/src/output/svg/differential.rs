@@ -4,16 +4,17 @@
 //! vanished are both there; red where there is more after, blue where there is less, grey where that may be noise, and
 //! hatched where nothing is known of noise.
 
+use super::bounded;
 use super::color::Color;
 use super::draw::Texts;
-use super::layout::Layout;
 use super::paint::{Paint, Paints};
-use super::tree::{Node, Tree};
-use super::{draw, pack, page};
+use super::rests::{self, Source};
+use super::tree::{Node, Tree, all as root, rest};
 use crate::diff::{self, Comparison, Verdict};
 use crate::output::{Error, Style};
 use crate::profile::Frame;
 use crate::profile::fold::visible;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io::Write;
 
@@ -34,107 +35,135 @@ pub(in crate::output) enum Widths {
 /// What a frame reads as beside its name.
 pub(in crate::output) type Note<'a> = &'a dyn Fn(&diff::Node) -> String;
 
-/// Draws a comparison. `texts` are the second line and the last one.
+/// Draws a comparison. `texts` are the second line and the last one; about so many bytes are its bound.
 pub(in crate::output) fn write(
     comparison: &Comparison,
     widths: Widths,
     note: Note<'_>,
     texts: [String; 2],
-    style: &Style,
+    (style, most_bytes): (&Style, usize),
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     style.check()?;
-    let (tree, paints) = tree(comparison, widths, note);
-    if tree.total() == 0 {
+    let frames = Frames::new(comparison, widths);
+    if frames.nodes[0].weight == 0 {
         return Err(Error::Empty);
     }
-    let layout = Layout::new(&tree, style);
     let [subtitle, balance] = texts;
     let texts = Texts {
         subtitle,
         balance,
         ..Texts::new(style, "")
     };
-    let packed = pack::pack((&tree, None), &paints, &texts, style)?;
-    let drawing = draw::draw((&tree, None), &paints, &layout, &texts, style);
-    Ok(page::write(&drawing, &packed, out)?)
+    let make = |most: usize| {
+        let (tree, paints) = frames.drawn(note, most);
+        (Cow::Owned(tree), paints)
+    };
+    bounded(make, None, &texts, (style, most_bytes), out)
 }
 
-/// The frames that have a width, and their colours. Each has a name of its own, since its colour and note are.
-fn tree(comparison: &Comparison, widths: Widths, note: Note<'_>) -> (Tree, Paints) {
-    let totals = comparison
-        .sides
-        .each_ref()
-        .map(|side| side.total.max(f64::MIN_POSITIVE));
-    // Shares of each side; where times are compared, of the larger one.
-    let whole = totals[0].max(totals[1]);
-    let width = |own: [f64; 2]| {
-        let part = |side: usize| (own[side] / whole * SIDE).round() as u64;
-        match widths {
-            Widths::Both => part(0) + part(1),
-            Widths::Before => part(0),
-            Widths::After => part(1),
-        }
-    };
-    let all = &comparison.nodes;
-    let mut weights: Vec<u64> = all.iter().map(|node| width(node.own)).collect();
-    let mut path: Vec<usize> = Vec::new();
-    let mut parents = Vec::with_capacity(all.len());
-    for (index, node) in all.iter().enumerate() {
-        path.truncate(node.depth);
-        parents.push(path.last().copied());
-        path.push(index);
-    }
-    for (index, parent) in parents.iter().enumerate().rev() {
-        if let Some(parent) = parent {
-            weights[*parent] += weights[index];
-        }
-    }
-    let meanings: BTreeSet<Meaning> = all
-        .iter()
-        .zip(&weights)
-        .filter(|(_, weight)| **weight > 0)
-        .map(|(node, _)| Meaning::of(node))
-        .collect();
-    let legend: Vec<(&'static str, Color)> = meanings
-        .iter()
-        .map(|meaning| (meaning.label(), meaning.color(0.7)))
-        .collect();
-    let mut tree = Tree::root();
-    let mut paints = Paints {
-        of_names: vec![Paint {
-            color: Meaning::Noise.color(0.0),
-            entry: None,
-        }],
-        legend,
-        notes: vec!["everything, before and after".to_owned()],
-        is_hatched: !comparison.claims,
-    };
-    for (node, weight) in all.iter().zip(&weights).filter(|(_, weight)| **weight > 0) {
-        let name = u32::try_from(tree.names.len()).expect("fewer than 2^32 frames");
-        tree.names.push(Frame {
-            name: visible(&node.name).into_owned(),
-            kind: node.class.frame_kind(),
-        });
-        paints.notes.push(note(node));
-        let meaning = Meaning::of(node);
-        paints.of_names.push(Paint {
-            color: meaning.color(strength(node)),
-            entry: meanings.iter().position(|known| *known == meaning),
-        });
-        tree.nodes.push(Node {
+/// Frames that have a width.
+struct Frames<'a> {
+    comparison: &'a Comparison,
+    /// Below a root; the name of each is the place of what it is in the comparison, plus one.
+    nodes: Vec<Node>,
+    /// All that occur.
+    meanings: BTreeSet<Meaning>,
+}
+
+impl<'a> Frames<'a> {
+    fn new(comparison: &'a Comparison, widths: Widths) -> Self {
+        let totals = comparison
+            .sides
+            .each_ref()
+            .map(|side| side.total.max(f64::MIN_POSITIVE));
+        // Shares of each side; where times are compared, of the larger one.
+        let whole = totals[0].max(totals[1]);
+        let width = |own: [f64; 2]| {
+            let part = |side: usize| (own[side] / whole * SIDE).round() as u64;
+            match widths {
+                Widths::Both => part(0) + part(1),
+                Widths::Before => part(0),
+                Widths::After => part(1),
+            }
+        };
+        let mut tree = Tree::root();
+        let frames = (1..).zip(&comparison.nodes);
+        tree.nodes.extend(frames.map(|(name, node)| Node {
             name,
             depth: u32::try_from(node.depth + 1).expect("a stack has fewer than 2^32 frames"),
             own: width(node.own),
-            weight: *weight,
+            weight: 0,
             left: 0,
-        });
-        if node.depth == 0 {
-            tree.nodes[0].weight += weight;
+        }));
+        tree.add_up();
+        let mut nodes = tree.nodes;
+        nodes.retain(|node| node.depth == 0 || node.weight > 0);
+        let meanings = nodes[1..]
+            .iter()
+            .map(|node| Meaning::of(&comparison.nodes[node.name as usize - 1]));
+        Self {
+            comparison,
+            meanings: meanings.collect(),
+            nodes,
         }
     }
-    tree.pack_left();
-    (tree, paints)
+
+    /// About so many of the widest, and their colours. Each has a name of its own, since its colour and note are.
+    fn drawn(&self, note: Note<'_>, most: usize) -> (Tree, Paints) {
+        let all = &self.comparison.nodes;
+        let folded = rests::fold(&self.nodes, all.len() + 1, most);
+        let legend = self.meanings.iter();
+        let mut paints = Paints {
+            of_names: Vec::with_capacity(folded.names.len()),
+            legend: legend
+                .map(|meaning| (meaning.label(), meaning.color(0.7)))
+                .collect(),
+            notes: Vec::with_capacity(folded.names.len()),
+            is_hatched: !self.comparison.claims,
+        };
+        let mut names = Vec::with_capacity(folded.names.len());
+        let no_meaning = Paint {
+            color: Meaning::Noise.color(0.0),
+            entry: None,
+        };
+        for source in &folded.names {
+            let (frame, note, paint) = match source {
+                Source::Rest => (rest(), String::new(), no_meaning),
+                Source::Name(0) => (
+                    root(),
+                    "everything, before and after".to_owned(),
+                    no_meaning,
+                ),
+                Source::Name(name) => {
+                    let node = &all[*name as usize - 1];
+                    let frame = Frame {
+                        name: visible(&node.name).into_owned(),
+                        kind: node.class.frame_kind(),
+                    };
+                    (frame, note(node), self.paint(node))
+                }
+            };
+            names.push(frame);
+            paints.notes.push(note);
+            paints.of_names.push(paint);
+        }
+        let mut tree = Tree {
+            names,
+            nodes: folded.nodes,
+            rests: folded.rests,
+        };
+        tree.pack_left();
+        (tree, paints)
+    }
+
+    fn paint(&self, node: &diff::Node) -> Paint {
+        let meaning = Meaning::of(node);
+        Paint {
+            color: meaning.color(strength(node)),
+            entry: self.meanings.iter().position(|known| *known == meaning),
+        }
+    }
 }
 
 /// How much of a frame changed, from 0 to 1.

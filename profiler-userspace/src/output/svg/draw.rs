@@ -10,7 +10,7 @@ use super::paint::Paints;
 use super::pixels::Pixels;
 use super::tree::Tree;
 use crate::output::Style;
-use crate::output::style::MARGIN;
+use crate::output::style::{HOW_TO_KEEP, MARGIN};
 use crate::profile::fold::visible;
 use crate::text::label::{CUT, fit};
 use crate::text::number::grouped;
@@ -127,6 +127,12 @@ pub(super) fn draw(
     );
     if layout.narrow > 0 {
         pen.line(&narrow(layout), columns, "");
+    }
+    let unkept: u64 = tree.rests.frames.iter().map(|(_, frames)| frames).sum();
+    if unkept > 0 {
+        let unkept = grouped(unkept);
+        let text = format!("{unkept} more are hatched rests: {HOW_TO_KEEP}");
+        pen.line(&text, columns, "");
     }
     pen.line(
         &texts.balance,
@@ -290,7 +296,8 @@ impl Frames<'_> {
             self.height - 1.0,
             self.paints.of_names[node.name as usize].color,
         );
-        if self.paints.is_hatched && index > 0 {
+        let is_rest = Some(node.name) == self.tree.rests.name;
+        if is_rest || (self.paints.is_hatched && index > 0) {
             // The rectangle is closed below, the lines come before its label.
             self.hatches.borrow_mut().push((x.0, y.0, width));
         }
@@ -322,11 +329,15 @@ impl Frames<'_> {
     /// How much a frame stands for, and in a chart when that was.
     fn numbers(&self, index: usize) -> String {
         let node = &self.tree.nodes[index];
+        let noun = escape(self.noun);
+        let share = |part: u64, all: u64| part as f64 * 100.0 / all.max(1) as f64;
+        if let Some(frames) = self.tree.rests.frames_at(index) {
+            let share = share(node.weight, self.tree.total());
+            return format!("{share:.2}%, {} frames: {HOW_TO_KEEP}", grouped(frames));
+        }
         if let Some(note) = self.paints.notes.get(node.name as usize) {
             return escape(note);
         }
-        let noun = escape(self.noun);
-        let share = |part: u64, all: u64| part as f64 * 100.0 / all.max(1) as f64;
         let Some(chart) = self.chart else {
             let share = share(node.weight, self.tree.total());
             return format!("{} {noun}, {share:.2}%", grouped(node.weight));

@@ -14,6 +14,8 @@
 //! - the number of frames, and in preorder from the one behind the root: by how much each is nearer to the root than
 //!   a child of the one before; its name, 0 for the next one that is new, else its place plus one; then from the root
 //!   on: its own weight;
+//! - the place of the name of rests plus one, or 0; for each node that has it, in order, how many frames it stands for; for each
+//!   name its weight in rests; the number of names that are only there and are not among these;
 //! - of a flame chart, whose weights are nanoseconds: for each of these frames the gap to its left, then from the root on
 //!   what was counted in it itself; the number of windows, and for each the gap before it, how long it is, and what was
 //!   counted.
@@ -100,6 +102,17 @@ pub(super) fn pack(
     }
     for node in &tree.nodes {
         number(node.own, &mut bytes);
+    }
+    let rests = &tree.rests;
+    number(rests.name.map_or(0, |name| u64::from(name) + 1), &mut bytes);
+    for (_, frames) in &rests.frames {
+        number(*frames, &mut bytes);
+    }
+    if rests.name.is_some() {
+        for weight in &rests.hidden {
+            number(*weight, &mut bytes);
+        }
+        number(rests.unsearched, &mut bytes);
     }
     if let Some(chart) = chart {
         times(tree, chart, &mut bytes);
@@ -227,6 +240,7 @@ mod tests {
             reader.numbers(frames),
             [0, 0, 300, 1, 70_000, 18_446_744_073_709_000_000]
         );
+        assert_eq!(reader.number(), 0);
         assert_eq!(reader.0.next(), None);
     }
 }

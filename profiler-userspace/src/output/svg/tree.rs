@@ -5,7 +5,7 @@
 
 use crate::output::Style;
 use crate::profile::fold::{self, Lines, Order, visible};
-use crate::profile::{Frame, FrameKind, View};
+use crate::profile::{Frame, FrameKind, View, marks};
 use profiler_common::abi::ThreadState;
 use std::borrow::Cow;
 
@@ -25,11 +25,35 @@ pub(super) struct Node {
 }
 
 /// All frames. The root is the first; the callees of a frame follow it, in the order of the lines.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Tree {
     /// As they are drawn, in the order in which nodes first have them. The first is the root's.
     pub(super) names: Vec<Frame>,
     pub(super) nodes: Vec<Node>,
+    /// Frames that it does not have one by one.
+    pub(super) rests: Rests,
+}
+
+/// Frames that a picture does not have one by one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Rests {
+    /// The place of the name of rests; none where all frames are there.
+    pub(super) name: Option<u32>,
+    /// The places of all rests among the nodes, and how many frames each stands for.
+    pub(super) frames: Vec<(u32, u64)>,
+    /// For each name how much weight its frames in rests have: at most as much again as a search finds may match there.
+    pub(super) hidden: Vec<u64>,
+    /// How many names are only in rests and are not there to be searched for.
+    pub(super) unsearched: u64,
+}
+
+impl Rests {
+    /// How many frames the node at a place stands for, if it is a rest.
+    pub(super) fn frames_at(&self, node: usize) -> Option<u64> {
+        let place = |(place, _): &(u32, u64)| *place as usize;
+        let at = self.frames.binary_search_by_key(&node, place).ok()?;
+        Some(self.frames[at].1)
+    }
 }
 
 impl Tree {
@@ -47,7 +71,6 @@ impl Tree {
         // The nodes of the line before, from the root, and its ranks.
         let mut path: Vec<usize> = vec![0];
         let mut last: &[u32] = &[];
-        let mut left = 0_u64;
         for line in lines.iter().filter(|line| line.weight() > 0) {
             let stack = lines.stack(line);
             let shared = last.iter().zip(stack).take_while(|(a, b)| a == b).count();
@@ -64,18 +87,14 @@ impl Tree {
                     depth: path.len() as u32 - 1,
                     own: 0,
                     weight: 0,
-                    left,
+                    left: 0,
                 });
-            }
-            for &node in &path {
-                let weight = &mut tree.nodes[node].weight;
-                *weight = weight.saturating_add(line.weight());
             }
             let own = &mut tree.nodes[path[path.len() - 1]].own;
             *own = own.saturating_add(line.weight());
-            left = left.saturating_add(line.weight());
             last = stack;
         }
+        tree.add_up();
         tree.pack_left();
         (tree, lines.noun(&view.unit))
     }
@@ -92,6 +111,21 @@ impl Tree {
         Self {
             names: vec![all()],
             nodes: vec![node],
+            rests: Rests::default(),
+        }
+    }
+
+    /// Gives each node the weight of its own and of all that it called.
+    pub(super) fn add_up(&mut self) {
+        // For each depth the weight of the nodes there whose caller is still to come.
+        let mut called: Vec<u64> = Vec::new();
+        for node in self.nodes.iter_mut().rev() {
+            let depth = node.depth as usize;
+            called.resize(called.len().max(depth + 2), 0);
+            node.weight = node
+                .own
+                .saturating_add(std::mem::take(&mut called[depth + 1]));
+            called[depth] = called[depth].saturating_add(node.weight);
         }
     }
 
@@ -141,6 +175,11 @@ pub(super) fn all() -> Frame {
     frame_of("all", FrameKind::Mark)
 }
 
+/// What stands for frames that are not there one by one.
+pub(super) fn rest() -> Frame {
+    frame_of(marks::NARROW, FrameKind::Mark)
+}
+
 /// What stands between the user and the kernel part of a stack.
 pub(super) fn delimiter() -> Frame {
     frame_of(fold::DELIMITER, FrameKind::Mark)
@@ -159,12 +198,12 @@ fn frame_of(name: &str, kind: FrameKind) -> Frame {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::profile::Unit;
     use crate::profile::fold::parse;
 
-    fn tree(text: &str) -> Tree {
+    pub(in crate::output::svg) fn tree(text: &str) -> Tree {
         let profile = parse(text.as_bytes(), Unit::Samples).expect("folded text");
         Tree::new(&View::new(&profile), &Style::default()).0
     }

@@ -168,12 +168,33 @@ function makeGraph(elements, rowHeight, events) {
     const color = isAncestor ? ANCESTOR_COLOR : graph.colors[frame];
     pen.fillStyle = graph.hits && graph.hits[frame] ? MATCH_COLOR : color;
     pen.fillRect(x, y, Math.max(width - gap, LEAST), rowHeight - 1);
+    if (graph.frames.name[frame] === NARROW && graph.frames.kind[frame] === KIND.mark) {
+      hatch(x, y, width - gap);
+    }
     const text = width > 3 * graph.column ? fit(graph.frames.name[frame], Math.floor((width - 6) / graph.column)) : '';
     if (text !== '') {
       pen.globalAlpha = 1;
       pen.fillStyle = '#000';
       pen.fillText(text, x + 3, y + rowHeight / 2);
     }
+  }
+
+  // Lines across what stands for many frames.
+  function hatch(x, y, width) {
+    const height = rowHeight - 1;
+    pen.save();
+    pen.beginPath();
+    pen.rect(x, y, width, height);
+    pen.clip();
+    pen.beginPath();
+    for (let at = x - height; at < x + width; at += 8) {
+      pen.moveTo(at, y + height);
+      pen.lineTo(at + height, y);
+    }
+    pen.globalAlpha = 0.25;
+    pen.strokeStyle = '#000';
+    pen.stroke();
+    pen.restore();
   }
 
   // Joins the frames of one pixel to a cell, and cells side by side to a run, which is one rectangle. Returns the place

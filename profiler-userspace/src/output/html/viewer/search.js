@@ -38,6 +38,11 @@ function matchedWeight(tree, node, hits) {
   return sum;
 }
 
+// How much of everything that was recorded matches in frames that are not in the file, at most.
+function hiddenWeight(frames, hits) {
+  return frames.hidden.reduce((sum, weight, frame) => sum + (hits[frame] === 1 ? weight : 0), 0);
+}
+
 // All matches, part by part, from left to right. The shared row of later parts is that of the first.
 function matchesIn(parts, hits) {
   const found = [];
@@ -91,8 +96,13 @@ function makeFinder(graph) {
 
   // What was found in the whole tree, and in what is zoomed.
   function report(whole) {
-    if (!graph.hits || all().length === 0) {
-      return graph.hits ? 'No frame matches' : error;
+    if (!graph.hits) {
+      return error;
+    }
+    const hidden = hiddenWeight(graph.frames, graph.hits);
+    const inRests = hidden === 0 ? '' : ', and at most ' + percent(hidden, whole.total[0]) + ' in narrow frames';
+    if (all().length === 0) {
+      return 'No frame matches' + inRests;
     }
     const { part, node } = graph.zoom;
     const { tree } = graph.parts[part];
@@ -101,7 +111,7 @@ function makeFinder(graph) {
       text += ', ' + percent(matchedWeight(tree, node, graph.hits), (tree.weight || tree.total)[node]) + ' of zoomed';
     }
     const place = match === -1 ? '' : grouped(match + 1) + ' of ';
-    return text + ', ' + place + grouped(all().length) + (all().length === 1 ? ' frame' : ' frames');
+    return text + ', ' + place + grouped(all().length) + (all().length === 1 ? ' frame' : ' frames') + inRests;
   }
 
   // Shows the next match, or the one before.

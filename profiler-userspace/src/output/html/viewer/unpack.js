@@ -10,6 +10,9 @@ const KIND = {
   interpreted: 11,
 };
 
+// What stands for frames that are not in the file one by one.
+const NARROW = '[narrow frames]';
+
 const isMark = (kind) => kind >= KIND.mark && kind < KIND.interpreted;
 
 // What ends a frame's name in folded text, as in `fold.rs`; those of runtimes' functions are added from the header.
@@ -78,12 +81,13 @@ function unpackProfile(section, names, reader) {
     // Begin, end, firings, how many of them were filtered and lost, and how long CPUs were busy.
     windows: section.windows,
   };
-  // Frame 0 is the root, which no column mentions. Owners add frames later.
-  profile.frames = { name: ['all'], module: [''], kind: [KIND.root] };
+  // Frame 0 is the root, which no column mentions. Owners add frames later. `hidden` is the weight in rests.
+  profile.frames = { name: ['all'], module: [''], kind: [KIND.root], hidden: [0] };
   for (let i = 0; i < columns.frame_name.length; i += 1) {
     profile.frames.name.push(names[columns.frame_name[i]]);
     profile.frames.module.push(names[columns.frame_module[i]]);
     profile.frames.kind.push(columns.frame_kind[i]);
+    profile.frames.hidden.push(columns.frame_hidden[i]);
   }
   // What samples without any frame are shown as.
   profile.frames.noStack = profile.frames.name.length;

@@ -83,7 +83,8 @@ function measureBars() {
   const narrow = view.narrow === 0
     ? 'Every frame is drawn.'
     : frames + ' narrower than ' + least + ' px joined: zoom in or search to see them.';
-  bars.narrow.textContent = narrow + (slim ? '' : ' Keys: arrows, Enter, Esc, /, n, N; i turns the graph over.');
+  const rests = graph.unkept === 0 ? '' : ' ' + grouped(graph.unkept) + ' more are hatched rests: ' + HOW_TO_KEEP + '.';
+  bars.narrow.textContent = narrow + rests + (slim ? '' : ' Keys: arrows, Enter, Esc, /, n, N; i turns the graph over.');
   bars.above.setAttribute('width', view.width);
   bars.below.setAttribute('width', view.width);
   view.top = Math.ceil(bars.top.offsetHeight);
@@ -136,6 +137,9 @@ function placeBars() {
   label(bars.root, 0, view.rootY, PAD, inner);
 }
 
+// How to see frames that are not in the file, as `draw.rs` says it.
+const HOW_TO_KEEP = 'not in this file; --focus FUNCTION has them, or --minwidth 0 all';
+
 // Says all about a frame; about what is zoomed if there is none.
 function describe(node) {
   const shown = node === -1 ? view.zoom : node;
@@ -153,7 +157,10 @@ function describe(node) {
     const part = Math.min(weight, graph.weight[view.zoom]);
     numbers += ', ' + percent(part, graph.weight[view.zoom]) + ' of zoomed';
   }
-  const note = graph.notes[graph.name[shown]];
+  if (graph.rests.has(shown)) {
+    numbers += ', ' + grouped(graph.rests.get(shown)) + ' frames: ' + HOW_TO_KEEP;
+  }
+  const note = graph.rests.has(shown) ? '' : graph.notes[graph.name[shown]];
   if (note) {
     numbers = note;
   }

@@ -104,7 +104,7 @@ function drawFrame(node, y, x, width, classes) {
     x: rounded(x), y: y, width: rounded(less(2, width) ? width - 0.5 : width), height: graph.height - 1,
     fill: hit ? MATCH : graph.color[name], 'class': classes + (hit ? ' fg-hit' : ''),
   });
-  if (graph.hatched ? node !== 0 : false) {
+  if (graph.rests.has(node) || (graph.hatched ? node !== 0 : false)) {
     svgElement(layers.frames, 'path', { 'class': 'fg-hatch', d: hatching(y, x, width) });
   }
   label(layers.frames, node, y, x, width);

@@ -69,7 +69,7 @@ function report() {
   }
   const list = view.matches;
   if (list.length === 0) {
-    bars.found.textContent = 'No frame matches';
+    bars.found.textContent = 'No frame matches' + inRests();
     return;
   }
   const number = list.indexOf(view.match) + 1;
@@ -78,7 +78,20 @@ function report() {
     text += ', ' + percent(matchedIn(view.zoom), graph.weight[view.zoom]) + ' of zoomed';
   }
   text += ', ' + (number ? grouped(number) + ' of ' : '') + grouped(list.length) + (list.length === 1 ? ' frame' : ' frames');
-  bars.found.textContent = text;
+  bars.found.textContent = text + inRests();
+}
+
+// How much more may match in frames that are not in the file.
+function inRests() {
+  let sum = 0;
+  graph.hidden.forEach(function (weight, name) {
+    sum += view.hits[name] === 1 ? weight : 0;
+  });
+  let text = sum === 0 ? '' : ', and at most ' + percent(sum, graph.weight[0]) + ' in narrow frames';
+  if (graph.unsearched !== 0) {
+    text += '; ' + grouped(graph.unsearched) + ' names of these were not searched';
+  }
+  return text;
 }
 
 // Shows the next match, or the one before: zooms out if it is elsewhere, and in if it is too narrow to be seen.

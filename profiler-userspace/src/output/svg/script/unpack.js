@@ -82,9 +82,26 @@ function unpack(buffer) {
   const up = numbers(count - 1);
   const name = numbers(count - 1);
   graph.own = numbers(count);
+  graph.name = new Uint32Array(count);
+  let next = 1;
+  for (let i = 1; i !== count; i += 1) {
+    graph.name[i] = name[i - 1] === 0 ? next : name[i - 1] - 1;
+    next = Math.max(next, graph.name[i] + 1);
+  }
+  // What stands for frames that are not in the file: for how many, and for each name its weight there.
+  const rest = number() - 1;
+  graph.rests = new Map();
+  graph.unkept = 0;
+  for (let i = 1; i !== count; i += 1) {
+    if (graph.name[i] === rest) {
+      graph.rests.set(i, number());
+      graph.unkept += graph.rests.get(i);
+    }
+  }
+  graph.hidden = numbers(rest === -1 ? 0 : names);
+  graph.unsearched = rest === -1 ? 0 : number();
   const gaps = graph.chart ? numbers(count - 1) : null;
   graph.count = count;
-  graph.name = new Uint32Array(count);
   graph.parent = new Int32Array(count);
   graph.depth = new Uint32Array(count);
   // Where the frames end that are above one.
@@ -96,7 +113,6 @@ function unpack(buffer) {
   // The weight of all that is left of a frame.
   graph.left = new Float64Array(count);
   graph.parent[0] = -1;
-  let next = 1;
   for (let i = 1; i !== count; i += 1) {
     let parent = i - 1;
     for (let n = up[i - 1]; n !== 0; n -= 1) {
@@ -104,12 +120,6 @@ function unpack(buffer) {
     }
     graph.parent[i] = parent;
     graph.depth[i] = graph.depth[parent] + 1;
-    if (name[i - 1] === 0) {
-      graph.name[i] = next;
-      next += 1;
-    } else {
-      graph.name[i] = name[i - 1] - 1;
-    }
   }
   for (let i = count - 1; i !== -1; i -= 1) {
     graph.end[i] = Math.max(graph.end[i], i + 1);
