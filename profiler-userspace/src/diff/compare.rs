@@ -7,13 +7,16 @@ use super::entries::{Entry, NameIndex, Tree};
 use super::model::{Change, Comparison, Function, Node, Quantity, Side, Sight, Tests, Verdict};
 use super::shift;
 use super::stats::estimate::{Clusters, Estimate, Measure, Sides, Thing};
-use super::stats::family::Family;
+use super::stats::family;
 use super::stats::permutation::Permutations;
 use super::stats::series::Series;
 use super::stats::{ALPHA, LEAST_SAMPLES};
 use crate::profile::{Profile, Unit, WindowTotals};
 use foldhash::HashMap;
-use std::collections::BTreeMap;
+use foldhash::fast::RandomState;
+use std::hash::BuildHasher as _;
+use std::num::NonZeroU64;
+use std::sync::Arc;
 
 /// How two sides are to be compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,11 +51,11 @@ pub enum CompareError {
     Empty(&'static str),
 }
 
-/// Compares.
+/// Compares; the profiles' memory is freed as they are read.
 ///
 /// # Errors
 /// When the profiles cannot be compared as wanted.
-pub fn compare(profiles: &[Vec<Profile>; 2], wanted: Wanted) -> Result<Comparison, CompareError> {
+pub fn compare(profiles: [Vec<Profile>; 2], wanted: Wanted) -> Result<Comparison, CompareError> {
     let all = || profiles.iter().flatten();
     let unit = all()
         .next()
@@ -84,10 +87,9 @@ pub fn compare(profiles: &[Vec<Profile>; 2], wanted: Wanted) -> Result<Compariso
         }
         _ => Quantity::Share,
     };
-    let comparing = Comparing::new(profiles, &unit, quantity, wanted);
-    Ok(comparing.comparison(
-        has_times.then(|| [0, 1].map(|side| profiles[side].iter().map(seconds).sum::<f64>())),
-    ))
+    let seconds =
+        has_times.then(|| [0, 1].map(|side| profiles[side].iter().map(seconds).sum::<f64>()));
+    Ok(Comparing::new(profiles, &unit, quantity, wanted).comparison(seconds))
 }
 
 fn length(totals: &WindowTotals) -> f64 {
@@ -139,11 +141,38 @@ fn base(profile: &Profile, quantity: Quantity) -> Vec<f64> {
 }
 
 /// A thing by side and window.
+#[derive(Clone)]
 struct Row {
     values: [Vec<f64>; 2],
     samples: [u64; 2],
     weights: [u64; 2],
     lone: [u64; 2],
+}
+
+impl Row {
+    /// Is of nothing again.
+    fn clear(&mut self) {
+        for values in &mut self.values {
+            values.fill(0.0);
+        }
+        self.samples = [0; 2];
+        self.weights = [0; 2];
+        self.lone = [0; 2];
+    }
+}
+
+/// Things of which each is tested, if it has enough samples.
+struct Family<'a> {
+    comparing: &'a Comparing,
+    /// Tests by what they are of: those that cannot be told apart, such as a function and the only one that calls it, are one.
+    known: HashMap<[u64; 2], u32>,
+    hashers: [RandomState; 2],
+    /// Probability of each test where nothing changed.
+    p: Vec<f64>,
+    /// Where windows are mixed, the weights of each test by side and window.
+    values: Vec<[Vec<f64>; 2]>,
+    /// For each thing its test.
+    tests: Vec<Option<u32>>,
 }
 
 /// Data that all comparisons of things share.
@@ -157,7 +186,7 @@ struct Comparing {
 }
 
 impl Comparing {
-    fn new(profiles: &[Vec<Profile>; 2], unit: &Unit, quantity: Quantity, wanted: Wanted) -> Self {
+    fn new(profiles: [Vec<Profile>; 2], unit: &Unit, quantity: Quantity, wanted: Wanted) -> Self {
         let series = [0, 1].map(|side| {
             let windows: Vec<Vec<f64>> = (profiles[side].iter())
                 .map(|profile| base(profile, quantity))
@@ -196,105 +225,46 @@ impl Comparing {
     }
 
     fn add(&self, row: &mut Row, entry: &Entry) {
-        let side = entry.side;
-        let factor = self.factors[side][entry.window];
-        row.values[side][entry.window] += entry.weight as f64 * factor;
+        let (side, window) = (entry.side(), entry.window as usize);
+        let factor = self.factors[side][window];
+        row.values[side][window] += entry.weight as f64 * factor;
         row.samples[side] = row.samples[side].saturating_add(entry.count);
         row.weights[side] = row.weights[side].saturating_add(entry.weight);
         row.lone[side] = row.lone[side].max(entry.lone);
     }
 
     /// Functions by name: what was counted in them, and in what they called.
-    fn functions(&self) -> BTreeMap<NameIndex, [Row; 2]> {
-        let mut rows: BTreeMap<NameIndex, [Row; 2]> = BTreeMap::new();
+    fn functions(&self) -> Vec<(NameIndex, [Row; 2])> {
+        let names = &self.tree.names;
+        let mut rows: Vec<Option<[Row; 2]>> = vec![None; names.len()];
         let mut seen: Vec<NameIndex> = Vec::new();
+        // For each name the last own node that was met below it, plus one.
+        let mut met: Vec<u32> = vec![0; names.len()];
         let mut last = None;
         for entry in &self.tree.entries {
             if last != Some(entry.own) {
                 last = Some(entry.own);
                 seen.clear();
-                for node in self.tree.callers(entry.own) {
+                for node in self.tree.callers(entry.own as usize) {
                     let name = self.tree.nodes[node].name;
-                    if self.tree.names[name.index()].class.is_code() && !seen.contains(&name) {
+                    let is_new =
+                        std::mem::replace(&mut met[name.index()], entry.own + 1) != entry.own + 1;
+                    if is_new && names[name.index()].class.is_code() {
                         seen.push(name);
                     }
                 }
             }
             for (place, name) in seen.iter().enumerate() {
-                let rows = rows
-                    .entry(*name)
-                    .or_insert_with(|| [self.row(), self.row()]);
+                let rows = rows[name.index()].get_or_insert_with(|| [self.row(), self.row()]);
                 if place == 0 {
                     self.add(&mut rows[0], entry);
                 }
                 self.add(&mut rows[1], entry);
             }
         }
-        rows
-    }
-
-    fn nodes(&self) -> impl Iterator<Item = Row> {
-        (0..self.tree.nodes.len()).map(|node| {
-            let mut row = self.row();
-            for entry in self.tree.below(node) {
-                self.add(&mut row, entry);
-            }
-            row
-        })
-    }
-
-    /// Changes of one family, and what came of its tests.
-    fn changes(&self, rows: impl Iterator<Item = Row>) -> (Vec<Change>, Tests) {
-        let mut known: HashMap<(Vec<u64>, [u64; 2]), usize> = HashMap::default();
-        let mut things: Vec<(Row, Estimate, Option<usize>)> = Vec::new();
-        let mut tests = 0;
-        for mut row in rows {
-            let values = [&*row.values[0], &*row.values[1]];
-            let samples = row.samples;
-            let estimate = self.sides.estimate(Thing { values, samples });
-            let is_tested = samples[0].saturating_add(samples[1]) >= LEAST_SAMPLES;
-            let test = is_tested.then(|| {
-                // Those that cannot be told apart, such as a function and the only one that calls it, are one test.
-                let bits: Vec<u64> = values
-                    .iter()
-                    .copied()
-                    .flatten()
-                    .map(|value| value.to_bits())
-                    .collect();
-                *known.entry((bits, samples)).or_insert_with(|| {
-                    tests += 1;
-                    tests - 1
-                })
-            });
-            if self.permutes() && is_tested {
-                things.push((row, estimate, test));
-            } else {
-                row.values = Default::default();
-                things.push((row, estimate, test));
-            }
-        }
-        drop(known);
-        let mut p: Vec<Option<f64>> = vec![None; tests];
-        let [before, after] = &self.sides.series;
-        let permutations = (self.permutes())
-            .then(|| Permutations::new([before, after], tests))
-            .flatten();
-        for (row, estimate, test) in &mut things {
-            let Some(test) = *test else { continue };
-            estimate.p = *p[test].get_or_insert_with(|| match &permutations {
-                Some(permutations) => permutations.p([&row.values[0], &row.values[1]]),
-                None => estimate.p,
-            });
-        }
-        let p: Vec<f64> = p.into_iter().flatten().collect();
-        let family = Family::new(&p);
-        let found = family.significant.iter().filter(|found| **found).count();
-        let changes = things
-            .into_iter()
-            .map(|(row, estimate, test)| self.change(&row, estimate, test, &family))
-            .collect();
-        let found = if self.claims { found } else { 0 };
-        (changes, Tests { tests, found })
+        let rows = (0..).map(NameIndex).zip(rows);
+        rows.filter_map(|(name, rows)| Some((name, rows?)))
+            .collect()
     }
 
     /// Whether waits are tested by mixing windows.
@@ -304,63 +274,25 @@ impl Comparing {
             && self.sides.clusters == Clusters::Windows
     }
 
-    fn change(
-        &self,
-        row: &Row,
-        estimate: Estimate,
-        test: Option<usize>,
-        family: &Family,
-    ) -> Change {
-        let difference = estimate.change();
-        let is_found = test.is_some_and(|test| family.significant[test]);
-        let verdict = match (self.claims, test, is_found) {
-            (false, ..) => Verdict::NoClaim,
-            (true, None, _) => Verdict::Few,
-            (true, _, false) => Verdict::Noise,
-            _ if row.samples[0] == 0 => Verdict::New,
-            _ if row.samples[1] == 0 => Verdict::Gone,
-            _ if difference > 0.0 => Verdict::More,
-            _ => Verdict::Less,
-        };
-        Change {
-            estimate,
-            weights: row.weights,
-            verdict,
-            alphas: self.claims.then(|| {
-                let of_interval = match is_found {
-                    true => family.alpha_of_found(),
-                    false => ALPHA,
-                };
-                [of_interval, family.alpha_of_first()]
-            }),
-            lone: self.lone(row, difference),
-            partner: None,
-        }
-    }
-
     /// One wait that is more than half of a difference.
-    fn lone(&self, row: &Row, difference: f64) -> Option<u64> {
+    fn lone(&self, row: &Row, difference: f64) -> Option<NonZeroU64> {
         if self.unit != Unit::Nanoseconds || self.quantity != Quantity::Time {
             return None;
         }
         let side = usize::from(difference > 0.0);
         let wait = row.lone[side];
         let rate = wait as f64 / self.sides.series[side].total();
-        (wait > 0 && rate > difference.abs() / 2.0).then_some(wait)
+        NonZeroU64::new(wait).filter(|_| rate > difference.abs() / 2.0)
     }
 
     fn comparison(self, seconds: Option<[f64; 2]>) -> Comparison {
-        let (names, rows): (Vec<NameIndex>, Vec<[Row; 2]>) = self.functions().into_iter().unzip();
-        let (itself, total): (Vec<Row>, Vec<Row>) = rows.into_iter().map(|[a, b]| (a, b)).unzip();
-        let (itself, tests_of_self) = self.changes(itself.into_iter());
-        let (total, tests_of_total) = self.changes(total.into_iter());
-        let (changes, tests_of_nodes) = self.changes(self.nodes());
-        let sight = self.sight(&total);
-        let mut functions: Vec<Function> = names
+        let rows = self.functions();
+        let mut families = [Family::new(&self), Family::new(&self)];
+        let mut functions: Vec<Function> = rows
             .iter()
-            .zip(itself.into_iter().zip(total))
-            .map(|(name, (itself, total))| {
+            .map(|(name, rows)| {
                 let name = &self.tree.names[name.index()];
+                let [itself, total] = [0, 1].map(|at| families[at].add(&rows[at]));
                 Function {
                     name: name.shown().to_owned(),
                     class: name.class,
@@ -369,7 +301,14 @@ impl Comparing {
                 }
             })
             .collect();
-        let mut nodes = self.own(changes);
+        drop(rows);
+        let [itself, total] = families;
+        let tests_of_self = itself.judge(functions.iter_mut().map(|one| &mut one.itself));
+        let tests_of_total = total.judge(functions.iter_mut().map(|one| &mut one.total));
+        let sight = self.sight(functions.iter().map(|function| &function.total));
+        let mut family = Family::new(&self);
+        let mut nodes = self.nodes(&mut family);
+        let tests_of_nodes = family.judge(nodes.iter_mut().map(|node| &mut node.change));
         shift::find(&mut nodes, &mut functions);
         functions.sort_by(|a, b| {
             let key = |function: &Function| {
@@ -397,36 +336,46 @@ impl Comparing {
         }
     }
 
-    /// The nodes with these changes, and what was counted right in them.
-    fn own(&self, changes: Vec<Change>) -> Vec<Node> {
-        let nodes = self.tree.nodes.iter().zip(changes);
-        let mut nodes: Vec<Node> = nodes
-            .map(|(node, change)| {
-                let name = &self.tree.names[node.name.index()];
+    /// All nodes, before it is known which of their changes are noise.
+    fn nodes(&self, family: &mut Family<'_>) -> Vec<Node> {
+        let names = self.tree.names.iter();
+        let names: Vec<Arc<str>> = names.map(|name| Arc::from(name.shown())).collect();
+        let totals = [0, 1].map(|side| self.sides.series[side].total());
+        let mut row = self.row();
+        let nodes = self.tree.nodes.iter().enumerate();
+        nodes
+            .map(|(place, node)| {
+                row.clear();
+                let mut own = [0.0; 2];
+                let mut own_weights = [0_u64; 2];
+                for entry in self.tree.below(place) {
+                    self.add(&mut row, entry);
+                    if entry.node as usize == place {
+                        let side = entry.side();
+                        let factor = self.factors[side][entry.window as usize];
+                        own[side] += entry.weight as f64 * factor / totals[side];
+                        own_weights[side] = own_weights[side].saturating_add(entry.weight);
+                    }
+                }
                 Node {
-                    name: name.shown().to_owned(),
-                    class: name.class,
-                    depth: node.depth,
-                    own: [0.0; 2],
-                    own_weights: [0; 2],
-                    change,
+                    name: Arc::clone(&names[node.name.index()]),
+                    class: self.tree.names[node.name.index()].class,
+                    depth: node.depth as usize,
+                    own,
+                    own_weights,
+                    change: family.add(&row),
                 }
             })
-            .collect();
-        let totals = [0, 1].map(|side| self.sides.series[side].total());
-        for entry in &self.tree.entries {
-            let side = entry.side;
-            let node = &mut nodes[entry.node];
-            let weight = entry.weight as f64 * self.factors[side][entry.window];
-            node.own[side] += weight / totals[side];
-            node.own_weights[side] = node.own_weights[side].saturating_add(entry.weight);
-        }
-        nodes
+            .collect()
     }
 
     fn side(&self, side: usize, seconds: Option<[f64; 2]>, nodes: &[Node]) -> Side {
         let series = &self.sides.series[side];
-        let entries = self.tree.entries.iter().filter(|entry| entry.side == side);
+        let entries = self
+            .tree
+            .entries
+            .iter()
+            .filter(|entry| entry.side() == side);
         let weight: u64 = entries.clone().map(|entry| entry.weight).sum();
         Side {
             recordings: series.count(),
@@ -441,14 +390,18 @@ impl Comparing {
 
     /// The least visible change of a function of a tenth of everything, scaled from those that were
     /// there.
-    fn sight(&self, functions: &[Change]) -> Option<Sight> {
+    fn sight<'c>(&self, functions: impl Iterator<Item = &'c Change>) -> Option<Sight> {
+        let tested: Vec<&Change> = functions
+            .filter(|change| change.verdict != Verdict::Few)
+            .collect();
         let all = match self.quantity {
             Quantity::Share => 1.0,
             Quantity::Time | Quantity::Rate => {
                 let entries = self.tree.entries.iter();
                 let rate = entries.map(|entry| {
-                    let side = &self.sides.series[entry.side];
-                    entry.weight as f64 * self.factors[entry.side][entry.window] / side.total()
+                    let side = &self.sides.series[entry.side()];
+                    let factor = self.factors[entry.side()][entry.window as usize];
+                    entry.weight as f64 * factor / side.total()
                 });
                 rate.sum::<f64>() / 2.0
             }
@@ -458,10 +411,7 @@ impl Comparing {
             Quantity::Time | Quantity::Rate => value.sqrt(),
         };
         let scaled = |least: f64, most: f64| -> Vec<f64> {
-            let tested = functions
-                .iter()
-                .filter(|change| change.verdict != Verdict::Few);
-            let scaled = tested.filter_map(|change| {
+            let scaled = tested.iter().filter_map(|change| {
                 let value = (change.estimate.values[0] + change.estimate.values[1]) / 2.0;
                 let is_there = (least * all..=most * all).contains(&value);
                 let spread = spread(value);
@@ -480,5 +430,91 @@ impl Comparing {
             tenth,
             least: scaled[scaled.len() / 2] * spread(tenth),
         })
+    }
+}
+
+impl<'a> Family<'a> {
+    fn new(comparing: &'a Comparing) -> Self {
+        Self {
+            comparing,
+            known: HashMap::default(),
+            hashers: [RandomState::default(), RandomState::default()],
+            p: Vec::new(),
+            values: Vec::new(),
+            tests: Vec::new(),
+        }
+    }
+
+    /// The change of one more thing, whose verdict is that of a difference beyond noise until the family is judged.
+    fn add(&mut self, row: &Row) -> Change {
+        let comparing = self.comparing;
+        let values = [&*row.values[0], &*row.values[1]];
+        let samples = row.samples;
+        let estimate = comparing.sides.estimate(Thing { values, samples });
+        let is_tested = samples[0].saturating_add(samples[1]) >= LEAST_SAMPLES;
+        let test = is_tested.then(|| self.test(row, &estimate));
+        self.tests.push(test);
+        let difference = estimate.change();
+        Change {
+            estimate,
+            weights: row.weights,
+            verdict: match samples {
+                [0, _] => Verdict::New,
+                [_, 0] => Verdict::Gone,
+                _ if difference > 0.0 => Verdict::More,
+                _ => Verdict::Less,
+            },
+            alphas: None,
+            lone: comparing.lone(row, difference),
+            partner: None,
+        }
+    }
+
+    /// The number of a thing's test.
+    fn test(&mut self, row: &Row, estimate: &Estimate) -> u32 {
+        let bits = |values: &Vec<f64>| values.iter().map(|value| value.to_bits()).collect();
+        let bits: [Vec<u64>; 2] = row.values.each_ref().map(bits);
+        let key = [0, 1].map(|at| self.hashers[at].hash_one((&bits, row.samples)));
+        let next = self.p.len() as u32;
+        let test = *self.known.entry(key).or_insert(next);
+        if test == next {
+            self.p.push(estimate.p);
+            if self.comparing.permutes() {
+                self.values.push(row.values.clone());
+            }
+        }
+        test
+    }
+
+    /// Says of each of its things what became of its test, and returns what became of all.
+    fn judge<'c>(mut self, changes: impl Iterator<Item = &'c mut Change>) -> Tests {
+        let comparing = self.comparing;
+        let [before, after] = &comparing.sides.series;
+        let tests = self.p.len();
+        let permutations = (comparing.permutes())
+            .then(|| Permutations::new([before, after], tests))
+            .flatten();
+        if let Some(permutations) = &permutations {
+            for (p, values) in self.p.iter_mut().zip(&self.values) {
+                *p = permutations.p([&values[0], &values[1]]);
+            }
+        }
+        let family = family::Family::new(&self.p);
+        let found = family.significant.iter().filter(|found| **found).count();
+        let alphas = [ALPHA, family.alpha_of_found()]
+            .map(|of_interval| Arc::new([of_interval, family.alpha_of_first()]));
+        for (change, test) in changes.zip(self.tests) {
+            let is_found = test.is_some_and(|test| family.significant[test as usize]);
+            change.estimate.p = test.map_or(change.estimate.p, |test| self.p[test as usize]);
+            change.verdict = match (comparing.claims, test) {
+                (false, _) => Verdict::NoClaim,
+                (true, None) => Verdict::Few,
+                (true, _) if !is_found => Verdict::Noise,
+                (true, _) => change.verdict,
+            };
+            change.alphas = (comparing.claims).then(|| Arc::clone(&alphas[usize::from(is_found)]));
+        }
+        let found = if comparing.claims { found } else { 0 };
+        Tests { tests, found }
     }
 }

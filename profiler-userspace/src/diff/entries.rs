@@ -8,10 +8,11 @@ use crate::profile::{
     CallTree, Frame, FrameId, FrameKind, IndexSet, Labels, NodeIndex, Profile, TreeSample,
 };
 use foldhash::HashMap;
+use std::num::NonZeroU32;
 
 /// A name's place in [`Tree::names`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct NameIndex(u32);
+pub(super) struct NameIndex(pub(super) u32);
 
 impl NameIndex {
     pub(super) const fn index(self) -> usize {
@@ -52,27 +53,50 @@ impl Name {
 /// A frame below those of its callers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
-    pub(super) parent: Option<usize>,
+    pub(super) parent: Option<NonZeroU32>,
     pub(super) name: NameIndex,
     /// How many are below it.
-    pub(super) depth: usize,
+    pub(super) depth: u32,
     /// The first node behind it that it did not call.
-    pub(super) end: usize,
+    end: u32,
+}
+
+impl Node {
+    /// The node of its caller.
+    pub(super) fn parent(&self) -> Option<usize> {
+        self.parent.map(|behind| behind.get() as usize - 1)
+    }
+}
+
+/// The place of a caller, plus one, as nodes have it.
+fn behind(parent: Option<u32>) -> Option<NonZeroU32> {
+    parent.and_then(|parent| NonZeroU32::new(parent + 1))
 }
 
 /// Weight and count at a node in a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Entry {
-    pub(super) node: usize,
+    pub(super) node: u32,
     /// Where the thread itself was.
-    pub(super) own: usize,
-    pub(super) side: usize,
+    pub(super) own: u32,
     /// Of all windows of the side.
-    pub(super) window: usize,
+    pub(super) window: u32,
+    side: u8,
     pub(super) weight: u64,
     pub(super) count: u64,
     /// The largest weight that is known to be of one firing; 0 if there is none.
     pub(super) lone: u64,
+}
+
+impl Entry {
+    pub(super) fn side(&self) -> usize {
+        usize::from(self.side)
+    }
+
+    /// What tells entries apart.
+    fn key(&self) -> (u32, u32, u8, u32) {
+        (self.node, self.own, self.side, self.window)
+    }
 }
 
 /// Both sides.
@@ -82,6 +106,8 @@ pub(super) struct Tree {
     pub(super) nodes: Vec<Node>,
     /// By node.
     pub(super) entries: Vec<Entry>,
+    /// For each node, and behind the last, where entries from it on begin.
+    begins: Vec<u32>,
     /// The weight of stacks with a frame that the other side calls differently, by side.
     pub(super) loose: [u64; 2],
     /// Names of the one program of each side, where they are taken for one.
@@ -89,18 +115,18 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// Of these profiles, by side.
-    pub(super) fn new(sides: &[Vec<Profile>; 2]) -> Self {
+    /// Of these profiles, by side; the memory of each is freed as soon as it is read.
+    pub(super) fn new(sides: [Vec<Profile>; 2]) -> Self {
         let mut growing = Growing {
-            same_builds: SameBuilds::new(sides),
+            same_builds: SameBuilds::new(&sides),
             ..Growing::default()
         };
-        growing.names_of_programs(sides);
-        for (side, profiles) in sides.iter().enumerate() {
+        growing.names_of_programs(&sides);
+        for (side, profiles) in (0..).zip(sides) {
             let mut window = 0;
             for profile in profiles {
-                growing.add(profile, side, window);
-                window += profile.windows.len().max(1);
+                growing.add(&profile, side, window);
+                window += profile.windows.len().max(1) as u32;
             }
         }
         growing.sorted()
@@ -108,33 +134,31 @@ impl Tree {
 
     /// Entries of a node and of all that it called.
     pub(super) fn below(&self, node: usize) -> &[Entry] {
-        let end = self.nodes[node].end;
-        let place = |node: usize| self.entries.partition_point(|entry| entry.node < node);
-        &self.entries[place(node)..place(end)]
+        let begin = |node: usize| self.begins[node] as usize;
+        &self.entries[begin(node)..begin(self.nodes[node].end as usize)]
     }
 
     /// A node and its callers, the node itself first.
     pub(super) fn callers(&self, node: usize) -> impl Iterator<Item = usize> {
-        std::iter::successors(Some(node), |&node| self.nodes[node].parent)
+        std::iter::successors(Some(node), |&node| self.nodes[node].parent())
     }
 }
-
-/// Weight, count, and the largest weight that is of one firing.
-type Sums = (u64, u64, u64);
 
 /// A tree whose nodes are in the order in which they came.
 #[derive(Default)]
 struct Growing {
     names: Vec<Name>,
     known: HashMap<(String, Class), NameIndex>,
-    nodes: Vec<(Option<usize>, NameIndex)>,
-    children: HashMap<(Option<usize>, NameIndex), usize>,
-    /// By node, own node, side and window.
-    entries: HashMap<(usize, usize, usize, usize), Sums>,
+    nodes: Vec<Call>,
+    children: HashMap<Call, u32>,
+    entries: Vec<Entry>,
     /// Names of the program of each side, where each has one and they differ.
     program: Option<[String; 2]>,
     same_builds: SameBuilds,
 }
+
+/// A name below those of its callers.
+type Call = (Option<NonZeroU32>, NameIndex);
 
 /// Placeholder for the program where both sides have one, of different names.
 const PROGRAM: &str = "program";
@@ -155,7 +179,7 @@ impl Growing {
         }
     }
 
-    fn add(&mut self, profile: &Profile, side: usize, first_window: usize) {
+    fn add(&mut self, profile: &Profile, side: u8, first_window: u32) {
         let tree = CallTree::new(profile);
         let names: Vec<NameIndex> = tree
             .frames()
@@ -164,23 +188,52 @@ impl Growing {
                 self.name(stable, Class::of(frame.kind), &frame.name, side)
             })
             .collect();
-        let roots: Vec<Option<usize>> = profile
+        let roots: Vec<Option<u32>> = profile
             .all_labels()
             .map(|labels| self.root(labels.name(), side))
             .collect();
-        let mut places: HashMap<(Option<usize>, NodeIndex), usize> = HashMap::default();
-        for sample in tree.samples().iter().filter(|sample| sample.weight > 0) {
-            let root = roots[sample.labels.0 as usize];
+        let root = |sample: &TreeSample| roots[sample.labels.0 as usize];
+        // Neighbours have most of their callers in common.
+        let mut samples: Vec<&TreeSample> = tree.samples().iter().collect();
+        samples.retain(|sample| sample.weight > 0);
+        samples.sort_by_key(|sample| (root(sample), sample.node));
+        let mut path = Path::default();
+        let first = self.entries.len();
+        for sample in samples {
+            let root = root(sample);
             let mut place = |node: Option<NodeIndex>| match node {
-                Some(node) => Some(self.place(&tree, &names, &mut places, (root, node))),
+                Some(node) => Some(self.place(&tree, &names, &mut path, (root, node))),
                 None => root,
             };
             let (node, own) = (place(sample.node), place(sample.own));
-            match (node.or(own), own.or(node)) {
-                (Some(node), Some(own)) => self.count((node, own), sample, side, first_window),
-                _ => self.without_stack(sample, side, first_window),
-            }
+            let (node, own) = match (node.or(own), own.or(node)) {
+                (Some(node), Some(own)) => (node, own),
+                _ => {
+                    let node = self.without_stack(side);
+                    (node, node)
+                }
+            };
+            self.entries.push(Entry {
+                node,
+                own,
+                window: first_window + sample.window.0,
+                side,
+                weight: sample.weight,
+                count: sample.count,
+                lone: if sample.count == 1 { sample.weight } else { 0 },
+            });
         }
+        // Threads of one process, and states, are not told apart.
+        self.entries[first..].sort_unstable_by_key(Entry::key);
+        self.entries.dedup_by(|entry, last| {
+            let is_same = entry.key() == last.key();
+            if is_same {
+                last.weight = last.weight.saturating_add(entry.weight);
+                last.count = last.count.saturating_add(entry.count);
+                last.lone = last.lone.max(entry.lone);
+            }
+            is_same
+        });
     }
 
     /// The node of a call tree's, below whose it is.
@@ -188,32 +241,47 @@ impl Growing {
         &mut self,
         tree: &CallTree,
         names: &[NameIndex],
-        places: &mut HashMap<(Option<usize>, NodeIndex), usize>,
-        (root, node): (Option<usize>, NodeIndex),
-    ) -> usize {
-        // Callers that have no place yet, the node itself first.
+        path: &mut Path,
+        (root, node): (Option<u32>, NodeIndex),
+    ) -> u32 {
+        if path.root != root {
+            *path = Path {
+                root,
+                nodes: Vec::new(),
+            };
+        }
+        // Callers that are not on the path, the node itself first.
         let mut rest = Vec::new();
         let mut next = Some(node);
-        let mut parent = root;
         while let Some(index) = next {
-            if let Some(&known) = places.get(&(root, index)) {
-                parent = Some(known);
+            // Callers have lower numbers.
+            let known = path.nodes.partition_point(|(known, _)| *known < index);
+            if path
+                .nodes
+                .get(known)
+                .is_some_and(|(known, _)| *known == index)
+            {
+                path.nodes.truncate(known + 1);
                 break;
             }
             rest.push(index);
             next = tree.nodes()[index.0 as usize].parent;
         }
+        if next.is_none() {
+            path.nodes.clear();
+        }
         for index in rest.into_iter().rev() {
             let frame: FrameId = tree.nodes()[index.0 as usize].frame;
+            let parent = path.nodes.last().map(|(_, place)| *place).or(root);
             let child = self.child(parent, names[frame.index()]);
-            places.insert((root, index), child);
-            parent = Some(child);
+            path.nodes.push((index, child));
         }
-        parent.expect("at least the node itself has a place")
+        let last = path.nodes.last();
+        last.expect("at least the node itself is on the path").1
     }
 
     /// The frame that stands for a process.
-    fn root(&mut self, name: Option<&str>, side: usize) -> Option<usize> {
+    fn root(&mut self, name: Option<&str>, side: u8) -> Option<u32> {
         let owner = name?;
         let stable = match &self.program {
             Some(_) => PROGRAM.to_owned(),
@@ -229,7 +297,7 @@ impl Growing {
         Some(self.child(None, name))
     }
 
-    fn name(&mut self, stable: String, class: Class, reads: &str, side: usize) -> NameIndex {
+    fn name(&mut self, stable: String, class: Class, reads: &str, side: u8) -> NameIndex {
         let names = &mut self.names;
         let index = *self
             .known
@@ -242,117 +310,128 @@ impl Growing {
                 });
                 NameIndex(u32::try_from(names.len() - 1).expect("fewer than 2^32 names"))
             });
-        let all = &mut self.names[index.index()].names[side];
+        let all = &mut self.names[index.index()].names[usize::from(side)];
         if !all.contains(reads) {
             all.insert(reads.to_owned());
         }
         index
     }
 
-    fn child(&mut self, parent: Option<usize>, name: NameIndex) -> usize {
-        *self.children.entry((parent, name)).or_insert_with(|| {
-            self.nodes.push((parent, name));
-            self.nodes.len() - 1
+    fn child(&mut self, parent: Option<u32>, name: NameIndex) -> u32 {
+        let call = (behind(parent), name);
+        *self.children.entry(call).or_insert_with(|| {
+            self.nodes.push(call);
+            u32::try_from(self.nodes.len() - 1).expect("fewer than 2^32 nodes")
         })
     }
 
-    /// Counts what is of nobody and nowhere.
-    fn without_stack(&mut self, sample: &TreeSample, side: usize, first_window: usize) {
+    /// The node of what is of nobody and nowhere.
+    fn without_stack(&mut self, side: u8) -> u32 {
         let name = self.name("[no stack]".to_owned(), Class::Mark, "[no stack]", side);
-        let node = self.child(None, name);
-        self.count((node, node), sample, side, first_window);
-    }
-
-    fn count(
-        &mut self,
-        (node, own): (usize, usize),
-        sample: &TreeSample,
-        side: usize,
-        first: usize,
-    ) {
-        let window = first + sample.window.0 as usize;
-        let sums = self.entries.entry((node, own, side, window)).or_default();
-        sums.0 = sums.0.saturating_add(sample.weight);
-        sums.1 = sums.1.saturating_add(sample.count);
-        if sample.count == 1 {
-            sums.2 = sums.2.max(sample.weight);
-        }
+        self.child(None, name)
     }
 
     /// The same in preorder, callees by name.
-    fn sorted(self) -> Tree {
-        let mut callees: Vec<Vec<usize>> = vec![Vec::new(); self.nodes.len()];
-        let mut roots: Vec<usize> = Vec::new();
-        for (node, (parent, _)) in self.nodes.iter().enumerate() {
-            match parent {
-                Some(parent) => callees[*parent].push(node),
-                None => roots.push(node),
-            }
+    fn sorted(mut self) -> Tree {
+        self.children = HashMap::default();
+        let ranks = self.ranks();
+        // Callees of one caller side by side, by name; those of none first.
+        let caller = |node: u32| self.nodes[node as usize].0.map_or(0, NonZeroU32::get);
+        let mut callees: Vec<u32> = (0..self.nodes.len() as u32).collect();
+        callees.sort_by_key(|&node| (caller(node), ranks[self.nodes[node as usize].1.index()]));
+        let mut first = vec![0_u32; self.nodes.len() + 2];
+        for &node in &callees {
+            first[caller(node) as usize + 1] += 1;
         }
-        let by_name = |a: &usize, b: &usize| {
-            let key = |node: usize| {
-                let name = &self.names[self.nodes[node].1.index()];
-                (name.shown(), name.class)
-            };
-            key(*a).cmp(&key(*b))
+        for at in 1..first.len() {
+            first[at] += first[at - 1];
+        }
+        let called = |caller: usize| {
+            let callees = &callees[first[caller] as usize..first[caller + 1] as usize];
+            callees.iter().rev()
         };
         let mut nodes: Vec<Node> = Vec::with_capacity(self.nodes.len());
         let mut again = vec![0; self.nodes.len()];
-        roots.sort_by(by_name);
         // Nodes to come, the next one last, with the place of the caller.
-        let mut rest: Vec<(usize, Option<usize>)> =
-            roots.into_iter().rev().map(|root| (root, None)).collect();
+        let mut rest: Vec<(u32, Option<u32>)> = called(0).map(|root| (*root, None)).collect();
         while let Some((node, parent)) = rest.pop() {
-            let place = nodes.len();
-            again[node] = place;
+            let place = nodes.len() as u32;
+            again[node as usize] = place;
             nodes.push(Node {
-                parent,
-                name: self.nodes[node].1,
-                depth: parent.map_or(0, |parent| nodes[parent].depth + 1),
+                parent: behind(parent),
+                name: self.nodes[node as usize].1,
+                depth: parent.map_or(0, |parent| nodes[parent as usize].depth + 1),
                 end: place + 1,
             });
-            let mut below = std::mem::take(&mut callees[node]);
-            below.sort_by(by_name);
-            rest.extend(below.into_iter().rev().map(|child| (child, Some(place))));
+            rest.extend(called(node as usize + 1).map(|child| (*child, Some(place))));
         }
         for place in (0..nodes.len()).rev() {
-            if let Some(parent) = nodes[place].parent {
+            if let Some(parent) = nodes[place].parent() {
                 nodes[parent].end = nodes[parent].end.max(nodes[place].end);
             }
         }
-        let mut entries: Vec<Entry> = (self.entries.into_iter())
-            .map(|((node, own, side, window), (weight, count, lone))| Entry {
-                node: again[node],
-                own: again[own],
-                side,
-                window,
-                weight,
-                count,
-                lone,
-            })
-            .collect();
-        entries.sort_unstable_by_key(|entry| (entry.node, entry.own, entry.side, entry.window));
+        let mut entries = self.entries;
+        for entry in &mut entries {
+            entry.node = again[entry.node as usize];
+            entry.own = again[entry.own as usize];
+        }
+        entries.sort_unstable_by_key(Entry::key);
+        let mut begins = vec![0; nodes.len() + 1];
+        for entry in &entries {
+            begins[entry.node as usize + 1] += 1;
+        }
+        for at in 1..begins.len() {
+            begins[at] += begins[at - 1];
+        }
         let mut tree = Tree {
             names: self.names,
             nodes,
             entries,
+            begins,
             loose: [0; 2],
             programs: self.program,
         };
         tree.weigh_loose();
         tree
     }
+
+    /// For each name its place among all by how they are shown.
+    fn ranks(&self) -> Vec<u32> {
+        let key = |name: &u32| {
+            let name = &self.names[*name as usize];
+            (name.shown(), name.class)
+        };
+        let mut by_name: Vec<u32> = (0..self.names.len() as u32).collect();
+        by_name.sort_by(|a, b| key(a).cmp(&key(b)));
+        let mut ranks = vec![0; by_name.len()];
+        for (place, name) in by_name.iter().enumerate() {
+            let is_same = place > 0 && key(&by_name[place - 1]) == key(name);
+            ranks[*name as usize] = match is_same {
+                true => ranks[by_name[place - 1] as usize],
+                false => place as u32,
+            };
+        }
+        ranks
+    }
+}
+
+/// The way to the node of a call tree that was met last, with their places.
+#[derive(Default)]
+struct Path {
+    root: Option<u32>,
+    nodes: Vec<(NodeIndex, u32)>,
 }
 
 impl Tree {
     fn weigh_loose(&mut self) {
         let mut is_loose = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
-            let callers = node.parent.is_some_and(|parent: usize| is_loose[parent]);
+            let callers = node.parent().is_some_and(|parent: usize| is_loose[parent]);
             is_loose.push(callers || self.names[node.name.index()].is_loose());
         }
-        for entry in self.entries.iter().filter(|entry| is_loose[entry.node]) {
-            let sum = &mut self.loose[entry.side];
+        let entries = self.entries.iter();
+        for entry in entries.filter(|entry| is_loose[entry.node as usize]) {
+            let sum = &mut self.loose[entry.side()];
             *sum = sum.saturating_add(entry.weight);
         }
     }
@@ -365,14 +444,14 @@ mod tests {
 
     pub(in crate::diff) fn tree(before: &str, after: &str) -> Tree {
         let profile = |text: &str| fold::parse(text.as_bytes(), Unit::Samples).expect("folded");
-        Tree::new(&[vec![profile(before)], vec![profile(after)]])
+        Tree::new([vec![profile(before)], vec![profile(after)]])
     }
 
-    fn shown(tree: &Tree) -> Vec<(usize, &str, [u64; 2])> {
+    fn shown(tree: &Tree) -> Vec<(u32, &str, [u64; 2])> {
         let sums = |node: usize| {
             let mut sums = [0; 2];
             for entry in tree.below(node) {
-                sums[entry.side] += entry.weight;
+                sums[entry.side()] += entry.weight;
             }
             sums
         };

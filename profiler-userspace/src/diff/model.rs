@@ -6,6 +6,8 @@
 use super::matching::Class;
 use super::stats::estimate::{Clusters, Estimate};
 use crate::profile::Unit;
+use std::num::NonZeroU64;
+use std::sync::Arc;
 
 /// Quantity that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,17 +76,17 @@ pub struct Change {
     pub verdict: Verdict,
     /// Parts that the interval of the difference, and the smallest difference that would have been found, leave out; none
     /// where nothing is claimed.
-    pub(super) alphas: Option<[f64; 2]>,
+    pub(super) alphas: Option<Arc<[f64; 2]>>,
     /// One firing, in the profiles' unit, that is more than half of the difference.
-    pub lone: Option<u64>,
+    pub lone: Option<NonZeroU64>,
     /// Where its cost came from or went, if that is a shift.
-    pub partner: Option<String>,
+    pub partner: Option<Arc<str>>,
 }
 
 impl Change {
     /// Between what the difference lies; none where nothing is claimed.
     pub fn interval(&self) -> Option<[f64; 2]> {
-        let [alpha, _] = self.alphas?;
+        let [alpha, _] = **self.alphas.as_ref()?;
         let half = self.estimate.half_width(alpha);
         let difference = self.estimate.change();
         Some([difference - half, difference + half])
@@ -92,7 +94,7 @@ impl Change {
 
     /// A smaller difference would not have been found; none where nothing is claimed.
     pub fn visible(&self) -> Option<f64> {
-        let [_, alpha] = self.alphas?;
+        let [_, alpha] = **self.alphas.as_ref()?;
         Some(self.estimate.half_width(alpha))
     }
 }
@@ -114,7 +116,7 @@ pub struct Function {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     /// As it reads after, or before if it is not there any more.
-    pub name: String,
+    pub name: Arc<str>,
     /// Class of the frame.
     pub class: Class,
     /// How many frames are below it.

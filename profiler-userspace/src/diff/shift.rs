@@ -6,64 +6,66 @@
 
 use super::model::{Change, Function, Node, Verdict};
 use foldhash::HashMap;
+use std::sync::Arc;
 
 /// Two changes are each other's opposite if what is left of both is at most this part of one.
 const REST: f64 = 0.25;
 
 /// Finds shifts among nodes, and functions all of whose change they explain.
 pub(super) fn find(nodes: &mut [Node], functions: &mut [Function]) {
-    let parents = parents(nodes);
-    let mut callees: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
-    for (node, parent) in parents.iter().enumerate() {
-        if let Some(parent) = parent {
-            callees[*parent].push(node);
-        }
-    }
-    let mut moved: HashMap<String, Moved> = HashMap::default();
-    let mut partners: Vec<(usize, String)> = Vec::new();
-    for (parent, below) in callees.iter().enumerate() {
-        if below.is_empty() || is_changed(&nodes[parent].change) {
+    let ends = ends(nodes);
+    let mut moved: HashMap<Arc<str>, Moved> = HashMap::default();
+    let mut partners: Vec<(usize, Arc<str>)> = Vec::new();
+    let came_or_went =
+        |node: &usize| matches!(nodes[*node].change.verdict, Verdict::New | Verdict::Gone);
+    let change_of = |node: usize| nodes[node].change.estimate.change();
+    for parent in 0..nodes.len() {
+        if is_changed(&nodes[parent].change) {
             continue;
         }
-        let came_or_went =
-            |node: &&usize| matches!(nodes[**node].change.verdict, Verdict::New | Verdict::Gone);
-        for &node in below.iter().filter(came_or_went) {
-            let change = nodes[node].change.estimate.change();
-            if nodes[parent].change.estimate.change().abs() > REST * change.abs() {
+        let next = |node: &usize| Some(ends[*node]).filter(|next| *next < ends[parent]);
+        let first = Some(parent + 1).filter(|first| *first < ends[parent]);
+        let called = std::iter::successors(first, next).filter(came_or_went);
+        let below: Vec<usize> = called.collect();
+        for &node in &below {
+            let change = change_of(node);
+            if change_of(parent).abs() > REST * change.abs() {
                 continue;
             }
             // The sibling that is most like its opposite.
-            let rest = |other: &usize| (nodes[*other].change.estimate.change() + change).abs();
+            let rest = |other: &usize| (change_of(*other) + change).abs();
             let sibling = below
                 .iter()
-                .filter(came_or_went)
                 .filter(|other| nodes[**other].change.verdict != nodes[node].change.verdict)
                 .min_by(|a, b| rest(a).total_cmp(&rest(b)));
             let own = nodes[parent].own[1] - nodes[parent].own[0];
             if let Some(sibling) = sibling.filter(|sibling| rest(sibling) <= REST * change.abs()) {
-                let name = nodes[*sibling].name.clone();
+                let name = Arc::clone(&nodes[*sibling].name);
                 moved
-                    .entry(nodes[node].name.clone())
+                    .entry(Arc::clone(&nodes[node].name))
                     .or_default()
                     .total(change, &name);
                 partners.push((node, name));
             } else if (own + change).abs() <= REST * change.abs() {
-                let name = nodes[parent].name.clone();
+                let name = Arc::clone(&nodes[parent].name);
                 moved
-                    .entry(nodes[node].name.clone())
+                    .entry(Arc::clone(&nodes[node].name))
                     .or_default()
                     .total(change, &name);
-                let gone = nodes[node].name.clone();
-                moved.entry(name.clone()).or_default().itself(own, &gone);
+                let gone = Arc::clone(&nodes[node].name);
+                moved
+                    .entry(Arc::clone(&name))
+                    .or_default()
+                    .itself(own, &gone);
                 partners.push((node, name));
             }
         }
     }
     for (node, name) in partners {
-        below(nodes, node, &name);
+        below(&mut nodes[node..ends[node]], &name);
     }
     for function in functions {
-        if let Some(moved) = moved.get(&function.name) {
+        if let Some(moved) = moved.get(&*function.name) {
             moved.explain(function);
         }
     }
@@ -74,18 +76,18 @@ pub(super) fn find(nodes: &mut [Node], functions: &mut [Function]) {
 struct Moved {
     total: f64,
     itself: f64,
-    partner: String,
+    partner: Arc<str>,
 }
 
 impl Moved {
-    fn total(&mut self, change: f64, partner: &str) {
+    fn total(&mut self, change: f64, partner: &Arc<str>) {
         self.total += change;
-        partner.clone_into(&mut self.partner);
+        self.partner = Arc::clone(partner);
     }
 
-    fn itself(&mut self, change: f64, partner: &str) {
+    fn itself(&mut self, change: f64, partner: &Arc<str>) {
         self.itself += change;
-        partner.clone_into(&mut self.partner);
+        self.partner = Arc::clone(partner);
     }
 
     /// Says so of a function, if it is most of its change.
@@ -110,7 +112,7 @@ impl Moved {
 
     fn mark(&self, change: &mut Change) {
         change.verdict = Verdict::Shift;
-        change.partner = Some(self.partner.clone());
+        change.partner = Some(Arc::clone(&self.partner));
     }
 }
 
@@ -118,31 +120,25 @@ fn is_changed(change: &Change) -> bool {
     change.verdict.is_change()
 }
 
-/// The node and all that came or went with it.
-fn below(nodes: &mut [Node], node: usize, partner: &str) {
-    let depth = nodes[node].depth;
-    let end = nodes[node + 1..]
-        .iter()
-        .position(|other| other.depth <= depth);
-    let end = end.map_or(nodes.len(), |end| node + 1 + end);
-    for node in &mut nodes[node..end] {
+/// All of a node and what it called that came or went with it.
+fn below(nodes: &mut [Node], partner: &Arc<str>) {
+    for node in nodes {
         if matches!(node.change.verdict, Verdict::New | Verdict::Gone) {
             node.change.verdict = Verdict::Shift;
-            node.change.partner = Some(partner.to_owned());
+            node.change.partner = Some(Arc::clone(partner));
         }
     }
 }
 
-fn parents(nodes: &[Node]) -> Vec<Option<usize>> {
+/// For each node the first behind it that it did not call.
+fn ends(nodes: &[Node]) -> Vec<usize> {
+    let mut ends = vec![nodes.len(); nodes.len()];
     let mut path: Vec<usize> = Vec::new();
-    nodes
-        .iter()
-        .enumerate()
-        .map(|(index, node)| {
-            path.truncate(node.depth);
-            let parent = path.last().copied();
-            path.push(index);
-            parent
-        })
-        .collect()
+    for (place, node) in nodes.iter().enumerate() {
+        for ended in path.drain(node.depth.min(path.len())..) {
+            ends[ended] = place;
+        }
+        path.push(place);
+    }
+    ends
 }

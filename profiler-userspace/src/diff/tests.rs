@@ -54,7 +54,7 @@ fn samples(stacks: &[(&str, f64)], seed: u64) -> Profile {
 }
 
 fn compared(before: Vec<Profile>, after: Vec<Profile>) -> Comparison {
-    compare(&[before, after], Wanted::default()).expect("profiles that can be compared")
+    compare([before, after], Wanted::default()).expect("profiles that can be compared")
 }
 
 fn function<'a>(comparison: &'a Comparison, name: &str) -> &'a Function {
@@ -115,13 +115,13 @@ fn twice_the_load_is_a_change_of_times_and_not_of_shares() {
         .map(|(stack, weight)| (*stack, weight * 2.0))
         .collect();
     let sides = [vec![samples(BEFORE, 1)], vec![samples(&twice, 2)]];
-    let shares = compare(&sides, Wanted::default()).expect("shares");
+    let shares = compare(sides.clone(), Wanted::default()).expect("shares");
     assert_eq!(shares.changed(), 0);
     let absolute = Wanted {
         absolute: true,
         ..Wanted::default()
     };
-    let times = compare(&sides, absolute).expect("times");
+    let times = compare(sides.clone(), absolute).expect("times");
     assert_eq!(times.quantity, Quantity::Time);
     let copy = function(&times, "copy");
     assert_eq!(copy.itself.verdict, Verdict::More);
@@ -149,7 +149,7 @@ fn losses_are_made_up_for_in_times() {
         absolute: true,
         ..Wanted::default()
     };
-    let times = compare(&sides, absolute).expect("times");
+    let times = compare(sides.clone(), absolute).expect("times");
     assert_eq!(times.changed(), 0);
 }
 
@@ -242,7 +242,7 @@ fn without_windows_nothing_is_claimed_unless_samples_are_taken_for_independent()
         fold::parse(text.as_bytes(), Unit::Samples).expect("folded text")
     };
     let sides = [vec![text([1000, 9000])], vec![text([2000, 8000])]];
-    let comparison = compare(&sides, Wanted::default()).expect("profiles");
+    let comparison = compare(sides.clone(), Wanted::default()).expect("profiles");
     let a = function(&comparison, "a");
     assert_eq!(
         (a.itself.verdict, a.itself.interval()),
@@ -253,13 +253,13 @@ fn without_windows_nothing_is_claimed_unless_samples_are_taken_for_independent()
         assume_independent: true,
         ..Wanted::default()
     };
-    let comparison = compare(&sides, assumed).expect("profiles");
+    let comparison = compare(sides.clone(), assumed).expect("profiles");
     assert_eq!(outcome("any > +1 point", &comparison), Outcome::Met);
     let absolute = Wanted {
         absolute: true,
         ..Wanted::default()
     };
-    assert_eq!(compare(&sides, absolute), Err(CompareError::NoTimes));
+    assert_eq!(compare(sides.clone(), absolute), Err(CompareError::NoTimes));
 }
 
 #[test]
@@ -340,13 +340,13 @@ fn five_against_five_are_compared_from_run_to_run() {
 #[test]
 fn what_counts_other_things_is_refused() {
     let cycles = recording(BEFORE, 40, Unit::Events("cycles".to_owned()), 1);
-    let error = compare(&[vec![cycles], vec![samples(BEFORE, 1)]], Wanted::default()).unwrap_err();
+    let error = compare([vec![cycles], vec![samples(BEFORE, 1)]], Wanted::default()).unwrap_err();
     assert_eq!(
         error.to_string(),
         "one input counts cycles, another samples; compare recordings of one event"
     );
     let empty = Profile::new(Unit::Samples, Window::default());
-    let error = compare(&[vec![empty], vec![samples(BEFORE, 1)]], Wanted::default()).unwrap_err();
+    let error = compare([vec![empty], vec![samples(BEFORE, 1)]], Wanted::default()).unwrap_err();
     assert!(matches!(error, CompareError::Empty("before")));
 }
 

@@ -58,8 +58,7 @@ pub fn diff(asked: &Diffing) -> Result<Outcome> {
     let after = before.split_off(asked.before.len());
     let titles = [title(&before), title(&after)];
     let sides = [profiles(before, asked)?, profiles(after, asked)?];
-    let comparison = diff::compare(&sides, asked.wanted)?;
-    drop(sides);
+    let comparison = diff::compare(sides, asked.wanted)?;
     let conditions = asked.conditions.iter();
     let answers: Vec<_> = conditions
         .map(|condition| (condition.to_string(), condition.of(&comparison)))

@@ -10,7 +10,7 @@ pub(super) fn write(comparison: &Comparison, out: &mut dyn Write) -> io::Result<
     for node in &comparison.nodes {
         path.truncate(node.depth);
         let kind = node.class.frame_kind();
-        let name = node.name.clone();
+        let name = node.name.to_string();
         path.push(fold::frame_name(&Frame { name, kind }, false).into_owned());
         let [before, after] = node.own_weights.map(|weight| comparison.unit.shown(weight));
         if before > 0 || after > 0 {

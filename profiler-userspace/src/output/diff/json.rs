@@ -2,37 +2,60 @@
 
 use super::Report;
 use crate::diff::stats::estimate::Clusters;
-use crate::diff::{Change, Class, Comparison, Quantity};
+use crate::diff::{Change, Class, Comparison, Function, Node, Quantity};
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 
 /// The format's name and version.
 const FORMAT: &str = "flame-bpf diff 1";
 
-/// Writes the document.
+/// Writes the document; one function or node of it is in memory at a time.
 pub(super) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
     let comparison = report.comparison;
     let mut document = head(report);
-    let functions = comparison.functions.iter().map(|function| {
-        json!({
-            "name": function.name,
-            "kind": kind(function.class),
-            "self": change(&function.itself),
-            "total": change(&function.total),
-        })
-    });
-    document.insert("functions".to_owned(), functions.collect());
-    let nodes = comparison.nodes.iter().map(|node| {
-        let mut value = change(&node.change);
-        value["name"] = json!(node.name);
-        value["kind"] = json!(kind(node.class));
-        value["depth"] = json!(node.depth);
-        value["own_weight"] = json!(node.own_weights);
-        value
-    });
-    document.insert("nodes".to_owned(), nodes.collect());
-    serde_json::to_writer(&mut *out, &Value::Object(document))?;
-    out.write_all(b"\n")
+    // Names are in order; these have their places among them.
+    document.insert("functions".to_owned(), Value::Null);
+    document.insert("nodes".to_owned(), Value::Null);
+    for (place, (name, value)) in document.iter().enumerate() {
+        out.write_all(if place == 0 { b"{" } else { b"," })?;
+        serde_json::to_writer(&mut *out, name)?;
+        out.write_all(b":")?;
+        match &**name {
+            "functions" => list(comparison.functions.iter().map(function), out)?,
+            "nodes" => list(comparison.nodes.iter().map(node), out)?,
+            _ => serde_json::to_writer(&mut *out, value)?,
+        }
+    }
+    out.write_all(b"}\n")
+}
+
+fn list(values: impl Iterator<Item = Value>, out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(b"[")?;
+    for (place, value) in values.enumerate() {
+        if place > 0 {
+            out.write_all(b",")?;
+        }
+        serde_json::to_writer(&mut *out, &value)?;
+    }
+    out.write_all(b"]")
+}
+
+fn function(function: &Function) -> Value {
+    json!({
+        "name": function.name,
+        "kind": kind(function.class),
+        "self": change(&function.itself),
+        "total": change(&function.total),
+    })
+}
+
+fn node(node: &Node) -> Value {
+    let mut value = change(&node.change);
+    value["name"] = json!(&*node.name);
+    value["kind"] = json!(kind(node.class));
+    value["depth"] = json!(node.depth);
+    value["own_weight"] = json!(node.own_weights);
+    value
 }
 
 fn head(report: &Report<'_>) -> Map<String, Value> {
@@ -123,7 +146,7 @@ fn change(change: &Change) -> Value {
         "weight": change.weights,
     });
     if let Some(partner) = &change.partner {
-        value["moved"] = json!(partner);
+        value["moved"] = json!(&**partner);
     }
     if let Some(wait) = change.lone {
         value["one_wait"] = json!(wait);

@@ -216,7 +216,7 @@ fn row(comparison: &Comparison, function: &Function, of: &Change, text: &mut Str
         more.push(format!("{} before, {} after", mean(0), mean(1)));
     }
     if let Some(wait) = of.lone {
-        more.push(format!("one of {}", time(wait as f64)));
+        more.push(format!("one of {}", time(wait.get() as f64)));
     }
     if !more.is_empty() {
         let _ = writeln!(text, "{:25}{}", "", more.join("; "));
