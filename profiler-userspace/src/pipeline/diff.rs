@@ -41,16 +41,19 @@ pub fn diff(asked: &Diffing) -> Result<Outcome> {
         sample_type: asked.sample_type.as_deref(),
         root_per: None,
         lines: asked.naming.lines,
+        quiet: asked.verbosity.quiet,
     };
-    let mut pieces: Vec<(usize, Told, Profile)> = Vec::new();
+    let mut pieces = Vec::new();
     pieces::each(wanted, &mut |number, piece| {
-        let (profile, _) = piece.content.named(None, &symbolizer);
-        pieces.push((number, piece.told, profile));
+        pieces.push((number, piece));
         Ok(())
     })?;
-    pieces.sort_by_key(|(number, ..)| *number);
-    let pieces = pieces.into_iter().map(|(_, told, profile)| (told, profile));
-    let mut before: Vec<Piece> = pieces.collect();
+    pieces.sort_by_key(|(number, _)| *number);
+    let named = |(_, piece): (usize, pieces::Piece)| {
+        let (profile, _) = piece.content.named(None, &symbolizer);
+        (piece.told, profile)
+    };
+    let mut before: Vec<Piece> = pieces.into_iter().map(named).collect();
     one_event(&files, &before)?;
     for (told, _) in &before {
         print(&told.missing);

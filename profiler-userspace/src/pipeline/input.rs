@@ -8,8 +8,11 @@ use crate::profile::fold::visible;
 use crate::raw_recording;
 use anyhow::{Context as _, Result};
 use std::fs;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// An input, by its kind.
 pub(crate) enum Input {
@@ -33,12 +36,12 @@ pub(crate) fn is_stdin(path: &Path) -> bool {
 }
 
 impl Input {
-    /// Opens what lies at `path`.
-    pub(crate) fn open(path: &Path) -> Result<Self> {
+    /// Opens what lies at `path`. So many bytes as are read are added to `read`.
+    pub(crate) fn open(path: &Path, read: &Arc<AtomicU64>) -> Result<Self> {
         let open = || -> Result<Self> {
             let mut bytes: Box<dyn BufRead> = match is_stdin(path) {
-                true => Box::new(io::stdin().lock()),
-                false => Box::new(BufReader::with_capacity(READ_BYTES, fs::File::open(path)?)),
+                true => counted(io::stdin().lock(), read),
+                false => counted(fs::File::open(path)?, read),
             };
             match raw_recording::is_one(bytes.fill_buf()?) {
                 true => Ok(Self::Recording(bytes)),
@@ -47,6 +50,25 @@ impl Input {
         };
         open().with_context(|| format!("cannot read {}", name(path)))
     }
+}
+
+/// A stream whose bytes are counted as they are read.
+struct Counted<R> {
+    from: R,
+    read: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.from.read(into)?;
+        self.read.fetch_add(bytes as u64, Relaxed);
+        Ok(bytes)
+    }
+}
+
+fn counted(from: impl Read + 'static, read: &Arc<AtomicU64>) -> Box<dyn BufRead> {
+    let read = Arc::clone(read);
+    Box::new(BufReader::with_capacity(READ_BYTES, Counted { from, read }))
 }
 
 /// So much is read of a file at a time, in bytes.

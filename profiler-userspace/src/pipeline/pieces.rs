@@ -3,9 +3,10 @@
 //! In: files of any kind. Out: for each its samples, and what there is to say of it; of several recordings, one profile whose
 //! objects were named once. Never: keeps an input that was read.
 
-use crate::input::Wanted as ForeignWanted;
+use crate::input::{File, Wanted as ForeignWanted};
 use crate::pipeline::foreign::{self, Foreign};
 use crate::pipeline::input::{self, Input};
+use crate::pipeline::progress::Reading;
 use crate::pipeline::read_summary::{self, Shown};
 use crate::pipeline::symbolize::Symbolizer;
 use crate::pipeline::view::viewed;
@@ -14,8 +15,11 @@ use crate::profile::fold::visible;
 use crate::profile::{Origin, Profile, Unit};
 use crate::raw_recording::{self, Facts, Merged, Wanted};
 use crate::report::findings::{Finding, Summary};
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use std::fs;
+use std::io::BufRead;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 /// Inputs, and how they are read.
 #[derive(Clone, Copy)]
@@ -28,6 +32,8 @@ pub(super) struct Asked<'a> {
     pub(super) root_per: Option<RootPer>,
     /// Whether lines of one function are frames of their own. Of recordings, symbols have none unless it is so.
     pub(super) lines: bool,
+    /// Says nothing of how far it has come.
+    pub(super) quiet: bool,
 }
 
 /// Facts about an input for readers.
@@ -64,87 +70,156 @@ pub(super) fn each(
     asked: Asked<'_>,
     take: &mut dyn FnMut(usize, Piece) -> Result<()>,
 ) -> Result<()> {
+    let reading = Reading::begin(bytes(asked.files), asked.quiet);
+    let read_bytes = &reading.bytes;
     let mut unit = None;
-    let mut put_off = Vec::new();
+    let mut stdin = None;
+    let mut put_off: Vec<(usize, &Path)> = Vec::new();
     for (number, path) in asked.files.iter().enumerate() {
-        match Input::open(path)? {
-            Input::Foreign(file) if !file.kind.has_unit() => {
-                // Others are opened again: there may be more than a process may have open.
-                let stdin = input::is_stdin(path).then_some(Input::Foreign(file));
-                put_off.push((number, path, stdin));
-            }
+        match Input::open(path, read_bytes)? {
+            Input::Foreign(file) if !file.kind.has_unit() => match input::is_stdin(path) {
+                true => stdin = Some((number, path, file)),
+                // It is opened again: there may be more than a process may have open.
+                false => put_off.push((number, path)),
+            },
             input => {
-                let piece = read(asked, path, input, &Unit::Samples)?;
+                let piece = read(asked, path, input)?;
                 unit.get_or_insert_with(|| piece.content.unit().clone());
                 take(number, piece)?;
             }
         }
     }
     let unit = unit.unwrap_or(Unit::Samples);
-    for (number, path, stdin) in put_off {
-        let input = stdin.map_or_else(|| Input::open(path), Ok)?;
-        take(number, read(asked, path, input, &unit)?)?;
+    let asked = AskedOfForeign::new(asked, unit);
+    if let Some((number, path, file)) = stdin {
+        take(number, read_foreign(&asked, path, file)?)?;
+    }
+    // As many at once as there are CPUs, since reading text is work.
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    for some in put_off.chunks(workers.min(MOST_WORKERS)) {
+        let pieces: Vec<Result<Piece>> = thread::scope(|scope| {
+            let asked = &asked;
+            let reading = some.iter().map(|&(_, path)| {
+                scope.spawn(move || match Input::open(path, read_bytes)? {
+                    Input::Foreign(file) => read_foreign(asked, path, file),
+                    Input::Recording(_) => bail!("{} is another file now", input::name(path)),
+                })
+            });
+            let workers: Vec<_> = reading.collect();
+            let joined = workers.into_iter().map(|worker| {
+                let died = |_| Err(anyhow!("reading ended early; see above"));
+                worker.join().unwrap_or_else(died)
+            });
+            joined.collect()
+        });
+        for ((number, _), piece) in some.iter().zip(pieces) {
+            take(*number, piece?)?;
+        }
     }
     Ok(())
 }
 
-/// The samples of an input, which are of this unit unless it says something else.
-fn read(asked: Asked<'_>, path: &Path, input: Input, unit: &Unit) -> Result<Piece> {
-    let name = input::name(path);
-    let (told, content, host) = match input {
-        Input::Recording(bytes) => {
-            ensure!(
-                asked.sample_type.is_none(),
-                "cannot read {name}: a raw recording counts one thing alone; leave --sample-type out"
-            );
-            let (wanted, windows) = asked.windows;
-            let mut read = raw_recording::read(bytes, wanted, windows)
-                .with_context(|| format!("cannot read {name}"))?;
-            let told = Told::of_recording(&read);
-            let merged = Merged::of(&mut read.raw_recording);
-            let facts = read.raw_recording.facts;
-            let host = facts.host.clone();
-            let content = Content::Recording(Box::new(facts), merged);
-            (told, content, Some(host))
-        }
-        Input::Foreign(file) => {
-            ensure!(
-                asked.windows.0.is_none(),
-                "cannot read {name}: it is {}, and only raw recordings have windows; leave --from and --to out",
-                file.kind.name()
-            );
-            let wanted = ForeignWanted {
-                unit: unit.clone(),
-                sample_type: asked.sample_type,
-            };
-            let Foreign {
-                mut profile,
-                summary,
-                about,
-            } = foreign::read(&name, file, &wanted)?;
-            profile.line_frames = asked.lines;
-            let told = Told {
-                title: summary.title.clone(),
-                summary,
-                about,
-                ..Told::default()
-            };
-            (told, Content::Profile(profile), None)
-        }
+/// The size of files together; none where one has no size, as a pipe.
+fn bytes(files: &[PathBuf]) -> Option<u64> {
+    let size = |path: &PathBuf| {
+        let file = fs::metadata(path).ok()?;
+        file.is_file().then_some(file.len())
     };
-    let source = match (asked.root_per, host) {
-        (None, _) => None,
-        (Some(RootPer::File), _) => Some(name),
-        (Some(RootPer::Host), Some(host)) => Some(host),
+    files.iter().map(size).sum()
+}
+
+/// So many files are read at once at most: each takes the memory of its stacks.
+const MOST_WORKERS: usize = 4;
+
+/// The part of what is asked that matters to profiles of other tools.
+struct AskedOfForeign<'a> {
+    wanted: ForeignWanted<'a>,
+    has_time: bool,
+    root_per: Option<RootPer>,
+    lines: bool,
+}
+
+impl<'a> AskedOfForeign<'a> {
+    /// Samples are of this unit unless a file says something else.
+    fn new(asked: Asked<'a>, unit: Unit) -> Self {
+        Self {
+            wanted: ForeignWanted {
+                unit,
+                sample_type: asked.sample_type,
+            },
+            has_time: asked.windows.0.is_some(),
+            root_per: asked.root_per,
+            lines: asked.lines,
+        }
+    }
+}
+
+/// The samples of an input that says what it counts.
+fn read(asked: Asked<'_>, path: &Path, input: Input) -> Result<Piece> {
+    match input {
+        Input::Recording(bytes) => read_recording(asked, path, bytes),
+        Input::Foreign(file) => {
+            let asked = AskedOfForeign::new(asked, Unit::Samples);
+            read_foreign(&asked, path, file)
+        }
+    }
+}
+
+fn read_recording(asked: Asked<'_>, path: &Path, bytes: Box<dyn BufRead>) -> Result<Piece> {
+    let name = input::name(path);
+    ensure!(
+        asked.sample_type.is_none(),
+        "cannot read {name}: a raw recording counts one thing alone; leave --sample-type out"
+    );
+    let (wanted, windows) = asked.windows;
+    let mut read = raw_recording::read(bytes, wanted, windows)
+        .with_context(|| format!("cannot read {name}"))?;
+    let told = Told::of_recording(&read);
+    let merged = Merged::of(&mut read.raw_recording);
+    let facts = read.raw_recording.facts;
+    let host = facts.host.clone();
+    Ok(Piece {
+        told,
+        content: Content::Recording(Box::new(facts), merged),
+        source: source(asked.root_per, name, Some(host))?,
+    })
+}
+
+fn read_foreign(asked: &AskedOfForeign<'_>, path: &Path, file: File<'_>) -> Result<Piece> {
+    let name = input::name(path);
+    ensure!(
+        !asked.has_time,
+        "cannot read {name}: it is {}, and only raw recordings have windows; leave --from and --to out",
+        file.kind.name()
+    );
+    let Foreign {
+        mut profile,
+        summary,
+        about,
+    } = foreign::read(&name, file, &asked.wanted)?;
+    profile.line_frames = asked.lines;
+    Ok(Piece {
+        told: Told {
+            title: summary.title.clone(),
+            summary,
+            about,
+            ..Told::default()
+        },
+        content: Content::Profile(profile),
+        source: source(asked.root_per, name, None)?,
+    })
+}
+
+/// The name of an input where inputs are told apart.
+fn source(root_per: Option<RootPer>, name: String, host: Option<String>) -> Result<Option<String>> {
+    match (root_per, host) {
+        (None, _) => Ok(None),
+        (Some(RootPer::File), _) => Ok(Some(name)),
+        (Some(RootPer::Host), Some(host)) => Ok(Some(host)),
         (Some(RootPer::Host), None) => bail!(
             "cannot read {name}: it does not name its host, as raw recordings do; use --root-per file"
         ),
-    };
-    Ok(Piece {
-        told,
-        content,
-        source,
-    })
+    }
 }
 
 impl Told {

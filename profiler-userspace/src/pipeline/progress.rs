@@ -6,8 +6,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::cell::RefCell;
 use std::io::IsTerminal as _;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -91,11 +91,49 @@ fn line(is_hidden: bool) -> ProgressBar {
     bar
 }
 
-/// Says what takes so long, from a thread of its own: one object alone may take seconds.
-pub(crate) struct Naming {
-    told: Arc<Told>,
+/// Says what takes so long, from a thread of its own: one step alone may take seconds.
+struct Slow {
     // Dropping the sender ends the thread.
     drawing: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+impl Slow {
+    /// Draws a message again and again, once this has taken so long, until it is dropped.
+    fn begin(
+        bar: ProgressBar,
+        silence: Duration,
+        message: impl Fn() -> String + Send + 'static,
+    ) -> Self {
+        let (sender, ended) = channel::<()>();
+        let draw = move || {
+            let mut wait = silence;
+            while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+                bar.set_message(message());
+                bar.tick();
+                wait = REDRAWN;
+            }
+        };
+        // Without a thread there is no line, and all else is the same.
+        let thread = thread::Builder::new().spawn(draw).ok();
+        Self {
+            drawing: thread.map(|thread| (sender, thread)),
+        }
+    }
+}
+
+impl Drop for Slow {
+    fn drop(&mut self) {
+        if let Some((sender, thread)) = self.drawing.take() {
+            drop(sender);
+            let _drawn = thread.join();
+        }
+    }
+}
+
+/// Says how many objects are named.
+pub(crate) struct Naming {
+    told: Arc<Told>,
+    _drawing: Slow,
 }
 
 #[derive(Default)]
@@ -107,25 +145,17 @@ struct Told {
 impl Naming {
     fn begin(bar: ProgressBar, silence: Duration) -> Self {
         let told = Arc::new(Told::default());
-        let (sender, ended) = channel::<()>();
         let to_draw = Arc::clone(&told);
-        let draw = move || {
-            let mut wait = silence;
-            while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
-                bar.set_message(format!(
-                    "naming: {} of {} objects; Ctrl-C gives up",
-                    to_draw.done.load(Relaxed),
-                    to_draw.all.load(Relaxed),
-                ));
-                bar.tick();
-                wait = REDRAWN;
-            }
+        let message = move || {
+            format!(
+                "naming: {} of {} objects; Ctrl-C gives up",
+                to_draw.done.load(Relaxed),
+                to_draw.all.load(Relaxed),
+            )
         };
-        // Without a thread there is no line, and all else is the same.
-        let thread = thread::Builder::new().spawn(draw).ok();
         Self {
             told,
-            drawing: thread.map(|thread| (sender, thread)),
+            _drawing: Slow::begin(bar, silence, message),
         }
     }
 
@@ -136,12 +166,41 @@ impl Naming {
     }
 }
 
-impl Drop for Naming {
-    fn drop(&mut self) {
-        if let Some((sender, thread)) = self.drawing.take() {
-            drop(sender);
-            let _drawn = thread.join();
+/// Says how much of files is read. The line goes with it.
+pub(crate) struct Reading {
+    /// So many bytes are.
+    pub(crate) bytes: Arc<AtomicU64>,
+    bar: ProgressBar,
+    drawing: Option<Slow>,
+}
+
+impl Reading {
+    /// Of files of so many bytes together; none where that is not known.
+    pub(crate) fn begin(all: Option<u64>, quiet: bool) -> Self {
+        let is_hidden = quiet || !std::io::stderr().is_terminal();
+        Self::on(line(is_hidden), SILENCE, all)
+    }
+
+    fn on(bar: ProgressBar, silence: Duration, all: Option<u64>) -> Self {
+        let bytes = Arc::new(AtomicU64::new(0));
+        let of = all.map_or_else(String::new, |all| format!(" of {}", mebibytes(all)));
+        let read = Arc::clone(&bytes);
+        let message = move || {
+            let read = mebibytes(read.load(Relaxed));
+            format!("reading: {read}{of}; Ctrl-C gives up")
+        };
+        Self {
+            bytes,
+            drawing: Some(Slow::begin(bar.clone(), silence, message)),
+            bar,
         }
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.drawing = None;
+        self.bar.finish_and_clear();
     }
 }
 
@@ -164,5 +223,18 @@ mod tests {
         naming.tell(1, 2);
         drop(naming);
         assert_eq!(bar.message(), "");
+    }
+
+    #[test]
+    fn reading_says_how_much_of_all_is_read() {
+        let bar = ProgressBar::hidden();
+        let reading = Reading::on(bar.clone(), Duration::from_millis(1), Some(4 << 20));
+        reading.bytes.store(1 << 20, Relaxed);
+        let expected = "reading: 1.0 MiB of 4.0 MiB; Ctrl-C gives up";
+        while bar.message() != expected {
+            thread::yield_now();
+        }
+        drop(reading);
+        assert!(bar.is_finished());
     }
 }

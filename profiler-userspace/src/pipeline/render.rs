@@ -42,6 +42,7 @@ pub fn render(asked: &Rendering) -> Result<()> {
         sample_type: asked.sample_type.as_deref(),
         root_per: asked.root_per,
         lines: asked.naming.lines,
+        quiet: asked.verbosity.quiet,
     };
     let mut together = Together::default();
     pieces::each(files, &mut |number, piece| together.add(number, piece))?;

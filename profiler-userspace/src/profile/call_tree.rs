@@ -112,12 +112,18 @@ impl CallTree {
         let mut calls = Calls::default();
         let mut known: HashMap<Shown, Place> = HashMap::default();
         let mut sums: IndexMap<Key, (u64, u64), RandomState> = IndexMap::default();
+        // Where each stack is there once, as in text, nothing would be met again.
+        let is_repeated = profile.samples().len() > profile.stacks.len();
         for sample in profile.samples() {
             let shown = builder.shown(sample);
-            let place = *known.entry(shown).or_insert_with(|| {
+            let mut place = || {
                 let stack = builder.stack(&shown);
                 calls.place(&stack.frames, stack.own)
-            });
+            };
+            let place = match is_repeated {
+                true => *known.entry(shown).or_insert_with(place),
+                false => place(),
+            };
             let key = (place, sample.labels, sample.thread_state, sample.window);
             let (weight, count) = sums.entry(key).or_default();
             *weight = weight.saturating_add(sample.weight);
