@@ -4,9 +4,7 @@
 //! there. A frame is one node on both sides if its stable name and its callers' are the same. Weight is conserved.
 
 use super::matching::{Class, SameBuilds};
-use crate::profile::{
-    CallTree, Frame, FrameId, FrameKind, IndexSet, Labels, NodeIndex, Profile, TreeSample,
-};
+use crate::profile::{Frame, FrameId, FrameKind, IndexSet, Labels, Profile, Stacks};
 use foldhash::HashMap;
 use std::num::NonZeroU32;
 
@@ -58,7 +56,7 @@ pub(super) struct Node {
     /// How many are below it.
     pub(super) depth: u32,
     /// The first node behind it that it did not call.
-    end: u32,
+    pub(super) end: u32,
 }
 
 impl Node {
@@ -138,6 +136,11 @@ impl Tree {
         &self.entries[begin(node)..begin(self.nodes[node].end as usize)]
     }
 
+    /// Entries of a node itself.
+    pub(super) fn at(&self, node: usize) -> &[Entry] {
+        &self.entries[self.begins[node] as usize..self.begins[node + 1] as usize]
+    }
+
     /// A node and its callers, the node itself first.
     pub(super) fn callers(&self, node: usize) -> impl Iterator<Item = usize> {
         std::iter::successors(Some(node), |&node| self.nodes[node].parent())
@@ -180,32 +183,32 @@ impl Growing {
     }
 
     fn add(&mut self, profile: &Profile, side: u8, first_window: u32) {
-        let tree = CallTree::new(profile);
-        let names: Vec<NameIndex> = tree
-            .frames()
-            .map(|(frame, _)| {
-                let stable = self.same_builds.stable(frame).into_owned();
-                self.name(stable, Class::of(frame.kind), &frame.name, side)
-            })
-            .collect();
+        let mut stacks = Stacks::new(profile);
+        // By the frames of these stacks.
+        let mut names: Vec<Option<NameIndex>> = Vec::new();
         let roots: Vec<Option<u32>> = profile
             .all_labels()
             .map(|labels| self.root(labels.name(), side))
             .collect();
-        let root = |sample: &TreeSample| roots[sample.labels.0 as usize];
-        // Neighbours have most of their callers in common.
-        let mut samples: Vec<&TreeSample> = tree.samples().iter().collect();
-        samples.retain(|sample| sample.weight > 0);
-        samples.sort_by_key(|sample| (root(sample), sample.node));
-        let mut path = Path::default();
+        // The last stack below each root, and its nodes: neighbours have most of their callers in common.
+        let mut paths: HashMap<Option<u32>, Vec<(FrameId, u32)>> = HashMap::default();
         let first = self.entries.len();
-        for sample in samples {
-            let root = root(sample);
-            let mut place = |node: Option<NodeIndex>| match node {
-                Some(node) => Some(self.place(&tree, &names, &mut path, (root, node))),
-                None => root,
-            };
-            let (node, own) = (place(sample.node), place(sample.own));
+        for sample in profile.samples().iter().filter(|sample| sample.weight > 0) {
+            let root = roots[sample.labels.0 as usize];
+            let (stack, own) = stacks.of(sample);
+            let path = paths.entry(root).or_default();
+            let last = path.iter().map(|(frame, _)| frame);
+            let shared = last.zip(&stack).take_while(|(a, b)| a == b).count();
+            path.truncate(shared);
+            for frame in &stack[shared..] {
+                names.resize(names.len().max(frame.index() + 1), None);
+                let name = *names[frame.index()]
+                    .get_or_insert_with(|| self.name_of(stacks.frame(*frame), side));
+                let parent = path.last().map(|(_, node)| *node).or(root);
+                path.push((*frame, self.child(parent, name)));
+            }
+            let at = |depth: usize| depth.checked_sub(1).map(|place| path[place].1).or(root);
+            let (node, own) = (at(stack.len()), at(own));
             let (node, own) = match (node.or(own), own.or(node)) {
                 (Some(node), Some(own)) => (node, own),
                 _ => {
@@ -236,48 +239,9 @@ impl Growing {
         });
     }
 
-    /// The node of a call tree's, below whose it is.
-    fn place(
-        &mut self,
-        tree: &CallTree,
-        names: &[NameIndex],
-        path: &mut Path,
-        (root, node): (Option<u32>, NodeIndex),
-    ) -> u32 {
-        if path.root != root {
-            *path = Path {
-                root,
-                nodes: Vec::new(),
-            };
-        }
-        // Callers that are not on the path, the node itself first.
-        let mut rest = Vec::new();
-        let mut next = Some(node);
-        while let Some(index) = next {
-            // Callers have lower numbers.
-            let known = path.nodes.partition_point(|(known, _)| *known < index);
-            if path
-                .nodes
-                .get(known)
-                .is_some_and(|(known, _)| *known == index)
-            {
-                path.nodes.truncate(known + 1);
-                break;
-            }
-            rest.push(index);
-            next = tree.nodes()[index.0 as usize].parent;
-        }
-        if next.is_none() {
-            path.nodes.clear();
-        }
-        for index in rest.into_iter().rev() {
-            let frame: FrameId = tree.nodes()[index.0 as usize].frame;
-            let parent = path.nodes.last().map(|(_, place)| *place).or(root);
-            let child = self.child(parent, names[frame.index()]);
-            path.nodes.push((index, child));
-        }
-        let last = path.nodes.last();
-        last.expect("at least the node itself is on the path").1
+    fn name_of(&mut self, frame: &Frame, side: u8) -> NameIndex {
+        let stable = self.same_builds.stable(frame).into_owned();
+        self.name(stable, Class::of(frame.kind), &frame.name, side)
     }
 
     /// The frame that stands for a process.
@@ -413,13 +377,6 @@ impl Growing {
         }
         ranks
     }
-}
-
-/// The way to the node of a call tree that was met last, with their places.
-#[derive(Default)]
-struct Path {
-    root: Option<u32>,
-    nodes: Vec<(NodeIndex, u32)>,
 }
 
 impl Tree {

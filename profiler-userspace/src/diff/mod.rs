@@ -3,14 +3,17 @@
 //! In: profiles, before and after. Out: a [`Comparison`] of functions and of the tree of calls, and whether it meets a
 //! [`Condition`]. Never: files, and never a claim that the recordings do not bear.
 //!
-//! [`matching`] says which frame is which in another build, [`entries`] makes one tree of both sides, [`compare`] tests
-//! its parts with [`stats`], [`shift`] finds what only moved.
+//! [`matching`] says which frame is which in another build, [`entries`] makes one tree of both sides, of whose
+//! parts [`rows`] tells the weights; a [`family`] of them is tested with [`stats`], [`shift`] finds what only moved.
 
 mod compare;
 mod condition;
 mod entries;
+mod family;
 mod matching;
 mod model;
+mod nodes;
+mod rows;
 mod shift;
 pub mod stats;
 #[cfg(test)]
@@ -20,3 +23,4 @@ pub use compare::{CompareError, Wanted, compare};
 pub use condition::{Answer, Condition, Outcome, ParseError};
 pub use matching::Class;
 pub use model::{Change, Comparison, Function, Node, Quantity, Side, Sight, Tests, Verdict};
+pub use nodes::Nodes;

@@ -4,6 +4,7 @@
 //! [`Condition`](super::Condition).
 
 use super::matching::Class;
+use super::nodes::Nodes;
 use super::stats::estimate::{Clusters, Estimate};
 use crate::profile::Unit;
 use std::num::NonZeroU64;
@@ -70,6 +71,8 @@ impl Verdict {
 pub struct Change {
     /// Values, in the comparison's quantity, and their error.
     pub estimate: Estimate,
+    /// How probable at least such a difference is where nothing changed, by its test; none where it was not tested.
+    pub(super) p: Option<f64>,
     /// Weights of both sides, in the profiles' unit.
     pub weights: [u64; 2],
     /// Verdict on the change.
@@ -84,6 +87,11 @@ pub struct Change {
 }
 
 impl Change {
+    /// How probable at least such a difference is where nothing changed.
+    pub fn p(&self) -> f64 {
+        self.p.unwrap_or_else(|| self.estimate.p())
+    }
+
     /// Between what the difference lies; none where nothing is claimed.
     pub fn interval(&self) -> Option<[f64; 2]> {
         let [alpha, _] = **self.alphas.as_ref()?;
@@ -167,7 +175,7 @@ pub struct Tests {
 }
 
 /// Both sides, compared.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 pub struct Comparison {
     /// Unit of the profiles.
     pub unit: Unit,
@@ -182,7 +190,7 @@ pub struct Comparison {
     /// Functions, those that changed most first.
     pub functions: Vec<Function>,
     /// The tree of calls in preorder, callees by name.
-    pub nodes: Vec<Node>,
+    pub nodes: Nodes,
     /// Of functions by themselves, of functions with what they called, of nodes.
     pub tests: [Tests; 3],
     /// None where nothing was tested.

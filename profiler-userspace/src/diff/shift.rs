@@ -4,7 +4,8 @@
 //! happened beside it, or in what calls it, is a [`Verdict::Shift`]: a function was renamed, or compiled into its caller.
 //! Never: where the caller's total changed as well.
 
-use super::model::{Change, Function, Node, Verdict};
+use super::model::{Change, Function, Verdict};
+use super::nodes::Nodes;
 use foldhash::HashMap;
 use std::sync::Arc;
 
@@ -12,19 +13,21 @@ use std::sync::Arc;
 const REST: f64 = 0.25;
 
 /// Finds shifts among nodes, and functions all of whose change they explain.
-pub(super) fn find(nodes: &mut [Node], functions: &mut [Function]) {
-    let ends = ends(nodes);
+pub(super) fn find(nodes: &mut Nodes, functions: &mut [Function]) {
+    if !nodes.rows().claims {
+        return;
+    }
+    let verdicts: Vec<(Verdict, f64)> = (0..nodes.len()).map(|node| nodes.verdict(node)).collect();
     let mut moved: HashMap<Arc<str>, Moved> = HashMap::default();
     let mut partners: Vec<(usize, Arc<str>)> = Vec::new();
-    let came_or_went =
-        |node: &usize| matches!(nodes[*node].change.verdict, Verdict::New | Verdict::Gone);
-    let change_of = |node: usize| nodes[node].change.estimate.change();
+    let came_or_went = |node: &usize| matches!(verdicts[*node].0, Verdict::New | Verdict::Gone);
+    let change_of = |node: usize| verdicts[node].1;
     for parent in 0..nodes.len() {
-        if is_changed(&nodes[parent].change) {
+        if verdicts[parent].0.is_change() {
             continue;
         }
-        let next = |node: &usize| Some(ends[*node]).filter(|next| *next < ends[parent]);
-        let first = Some(parent + 1).filter(|first| *first < ends[parent]);
+        let next = |node: &usize| Some(nodes.end(*node)).filter(|next| *next < nodes.end(parent));
+        let first = Some(parent + 1).filter(|first| *first < nodes.end(parent));
         let called = std::iter::successors(first, next).filter(came_or_went);
         let below: Vec<usize> = called.collect();
         for &node in &below {
@@ -36,23 +39,24 @@ pub(super) fn find(nodes: &mut [Node], functions: &mut [Function]) {
             let rest = |other: &usize| (change_of(*other) + change).abs();
             let sibling = below
                 .iter()
-                .filter(|other| nodes[**other].change.verdict != nodes[node].change.verdict)
+                .filter(|other| verdicts[**other].0 != verdicts[node].0)
                 .min_by(|a, b| rest(a).total_cmp(&rest(b)));
-            let own = nodes[parent].own[1] - nodes[parent].own[0];
+            let [before, after] = nodes.own(parent);
+            let own = after - before;
             if let Some(sibling) = sibling.filter(|sibling| rest(sibling) <= REST * change.abs()) {
-                let name = Arc::clone(&nodes[*sibling].name);
+                let name = Arc::clone(nodes.name(*sibling));
                 moved
-                    .entry(Arc::clone(&nodes[node].name))
+                    .entry(Arc::clone(nodes.name(node)))
                     .or_default()
                     .total(change, &name);
                 partners.push((node, name));
             } else if (own + change).abs() <= REST * change.abs() {
-                let name = Arc::clone(&nodes[parent].name);
+                let name = Arc::clone(nodes.name(parent));
                 moved
-                    .entry(Arc::clone(&nodes[node].name))
+                    .entry(Arc::clone(nodes.name(node)))
                     .or_default()
                     .total(change, &name);
-                let gone = Arc::clone(&nodes[node].name);
+                let gone = Arc::clone(nodes.name(node));
                 moved
                     .entry(Arc::clone(&name))
                     .or_default()
@@ -62,7 +66,10 @@ pub(super) fn find(nodes: &mut [Node], functions: &mut [Function]) {
         }
     }
     for (node, name) in partners {
-        below(&mut nodes[node..ends[node]], &name);
+        // The node and all that came or went with it.
+        for moved in (node..nodes.end(node)).filter(came_or_went) {
+            nodes.set_moved(moved, &name);
+        }
     }
     for function in functions {
         if let Some(moved) = moved.get(&*function.name) {
@@ -118,27 +125,4 @@ impl Moved {
 
 fn is_changed(change: &Change) -> bool {
     change.verdict.is_change()
-}
-
-/// All of a node and what it called that came or went with it.
-fn below(nodes: &mut [Node], partner: &Arc<str>) {
-    for node in nodes {
-        if matches!(node.change.verdict, Verdict::New | Verdict::Gone) {
-            node.change.verdict = Verdict::Shift;
-            node.change.partner = Some(Arc::clone(partner));
-        }
-    }
-}
-
-/// For each node the first behind it that it did not call.
-fn ends(nodes: &[Node]) -> Vec<usize> {
-    let mut ends = vec![nodes.len(); nodes.len()];
-    let mut path: Vec<usize> = Vec::new();
-    for (place, node) in nodes.iter().enumerate() {
-        for ended in path.drain(node.depth.min(path.len())..) {
-            ends[ended] = place;
-        }
-        path.push(place);
-    }
-    ends
 }

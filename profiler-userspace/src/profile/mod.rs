@@ -38,7 +38,7 @@ pub use model::{
 pub use narrow::Narrowed;
 pub(crate) use narrow::widest;
 pub use off_cpu_view::{OffCpuView, Wakers};
-pub use view::{Code, FrameId, View, ViewSample, with_line};
+pub use view::{Code, FrameId, Stacks, View, ViewSample, with_line};
 pub use wait_reason::WaitReason;
 
 pub use windows::{MOST_WINDOWS, WindowIndex, WindowTotals};

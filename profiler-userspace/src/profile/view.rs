@@ -229,6 +229,28 @@ pub(super) struct Builder<'a> {
     labels: Vec<Box<[FrameId]>>,
 }
 
+/// Stacks of a profile's samples, made one at a time; whose they are is told apart from them.
+pub struct Stacks<'a>(Builder<'a>);
+
+impl<'a> Stacks<'a> {
+    /// Those of a profile.
+    pub fn new(profile: &'a Profile) -> Self {
+        Self(Builder::new(profile, Owner::Apart))
+    }
+
+    /// The frames of a sample's stack from root to leaf, and how many of them are of the thread itself.
+    pub fn of(&mut self, sample: &Sample) -> (Box<[FrameId]>, usize) {
+        let shown = self.0.shown(sample);
+        let stack = self.0.stack(&shown);
+        (stack.frames, stack.own)
+    }
+
+    /// The frame behind an ID of these stacks.
+    pub fn frame(&self, id: FrameId) -> &Frame {
+        &self.0.frames[id.index()].0
+    }
+}
+
 impl<'a> Builder<'a> {
     pub(super) fn new(profile: &'a Profile, owner: Owner) -> Self {
         let mut builder = Self {

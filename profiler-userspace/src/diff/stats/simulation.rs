@@ -49,7 +49,11 @@ fn compared(recordings: [&[Recording]; 2]) -> Vec<Option<(bool, bool, f64)>> {
             (samples[0] + samples[1] >= LEAST_SAMPLES).then_some(estimate)
         })
         .collect();
-    let p: Vec<f64> = estimates.iter().flatten().map(|tested| tested.p).collect();
+    let p: Vec<f64> = estimates
+        .iter()
+        .flatten()
+        .map(|tested| tested.p())
+        .collect();
     let family = Family::new(&p);
     let mut found = family.significant.iter();
     estimates
@@ -57,7 +61,7 @@ fn compared(recordings: [&[Recording]; 2]) -> Vec<Option<(bool, bool, f64)>> {
         .map(|estimate| {
             let estimate = estimate?;
             let found = *found.next().expect("one for each test");
-            Some((estimate.p < ALPHA, found, estimate.half_width(ALPHA)))
+            Some((estimate.p() < ALPHA, found, estimate.half_width(ALPHA)))
         })
         .collect()
 }

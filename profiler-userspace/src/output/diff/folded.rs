@@ -7,7 +7,7 @@ use std::io::{self, Write};
 /// Writes a line for each stack.
 pub(super) fn write(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
     let mut path: Vec<String> = Vec::new();
-    for node in &comparison.nodes {
+    for node in comparison.nodes.iter() {
         path.truncate(node.depth);
         let kind = node.class.frame_kind();
         let name = node.name.to_string();

@@ -22,7 +22,7 @@ pub(super) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> 
         out.write_all(b":")?;
         match &**name {
             "functions" => list(comparison.functions.iter().map(function), out)?,
-            "nodes" => list(comparison.nodes.iter().map(node), out)?,
+            "nodes" => list(comparison.nodes.iter().map(|one| node(&one)), out)?,
             _ => serde_json::to_writer(&mut *out, value)?,
         }
     }
@@ -140,7 +140,7 @@ fn change(change: &Change) -> Value {
         "change": change.estimate.change(),
         "interval": change.interval(),
         "smallest_visible": change.visible(),
-        "p": change.interval().map(|_| change.estimate.p),
+        "p": change.interval().map(|_| change.p()),
         "verdict": change.verdict.word(),
         "samples": change.estimate.samples,
         "weight": change.weights,

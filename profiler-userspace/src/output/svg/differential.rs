@@ -67,8 +67,6 @@ struct Frames<'a> {
     comparison: &'a Comparison,
     /// Below a root; the name of each is the place of what it is in the comparison, plus one.
     nodes: Vec<Node>,
-    /// All that occur.
-    meanings: BTreeSet<Meaning>,
 }
 
 impl<'a> Frames<'a> {
@@ -88,32 +86,32 @@ impl<'a> Frames<'a> {
             }
         };
         let mut tree = Tree::root();
-        let frames = (1..).zip(&comparison.nodes);
-        tree.nodes.extend(frames.map(|(name, node)| Node {
-            name,
-            depth: u32::try_from(node.depth + 1).expect("a stack has fewer than 2^32 frames"),
-            own: width(node.own),
+        let places = 0..comparison.nodes.len();
+        tree.nodes.extend(places.map(|place| Node {
+            name: place as u32 + 1,
+            depth: comparison.nodes.depth(place) as u32 + 1,
+            own: width(comparison.nodes.own(place)),
             weight: 0,
             left: 0,
         }));
         tree.add_up();
         let mut nodes = tree.nodes;
         nodes.retain(|node| node.depth == 0 || node.weight > 0);
-        let meanings = nodes[1..]
-            .iter()
-            .map(|node| Meaning::of(&comparison.nodes[node.name as usize - 1]));
-        Self {
-            comparison,
-            meanings: meanings.collect(),
-            nodes,
-        }
+        Self { comparison, nodes }
     }
 
     /// About so many of the widest, and their colours. Each has a name of its own, since its colour and note are.
     fn drawn(&self, note: Note<'_>, most: usize) -> (Tree, Paints) {
         let all = &self.comparison.nodes;
         let folded = rests::fold(&self.nodes, all.len() + 1, most);
-        let legend = self.meanings.iter();
+        let drawn: Vec<Option<diff::Node>> = (folded.names.iter())
+            .map(|source| match source {
+                Source::Rest | Source::Name(0) => None,
+                Source::Name(name) => Some(all.at(*name as usize - 1)),
+            })
+            .collect();
+        let meanings: BTreeSet<Meaning> = drawn.iter().flatten().map(Meaning::of).collect();
+        let legend = meanings.iter();
         let mut paints = Paints {
             of_names: Vec::with_capacity(folded.names.len()),
             legend: legend
@@ -123,30 +121,22 @@ impl<'a> Frames<'a> {
             is_hatched: !self.comparison.claims,
         };
         let mut names = Vec::with_capacity(folded.names.len());
-        let no_meaning = Paint {
-            color: Meaning::Noise.color(0.0),
-            entry: None,
-        };
-        for source in &folded.names {
-            let (frame, note, paint) = match source {
-                Source::Rest => (rest(), String::new(), no_meaning),
-                Source::Name(0) => (
-                    root(),
-                    "everything, before and after".to_owned(),
-                    no_meaning,
-                ),
-                Source::Name(name) => {
-                    let node = &all[*name as usize - 1];
-                    let frame = Frame {
-                        name: visible(&node.name).into_owned(),
-                        kind: node.class.frame_kind(),
-                    };
-                    (frame, note(node), self.paint(node))
-                }
+        for (source, node) in folded.names.iter().zip(&drawn) {
+            let frame = match (source, node) {
+                (_, Some(node)) => Frame {
+                    name: visible(&node.name).into_owned(),
+                    kind: node.class.frame_kind(),
+                },
+                (Source::Rest, None) => rest(),
+                (Source::Name(_), None) => root(),
             };
             names.push(frame);
-            paints.notes.push(note);
-            paints.of_names.push(paint);
+            paints.notes.push(match (source, node) {
+                (_, Some(node)) => note(node),
+                (Source::Rest, None) => String::new(),
+                (Source::Name(_), None) => "everything, before and after".to_owned(),
+            });
+            paints.of_names.push(paint(node.as_ref(), &meanings));
         }
         let mut tree = Tree {
             names,
@@ -156,13 +146,15 @@ impl<'a> Frames<'a> {
         tree.pack_left();
         (tree, paints)
     }
+}
 
-    fn paint(&self, node: &diff::Node) -> Paint {
-        let meaning = Meaning::of(node);
-        Paint {
-            color: meaning.color(strength(node)),
-            entry: self.meanings.iter().position(|known| *known == meaning),
-        }
+/// The colour of a frame; that of what has no meaning for one that is none of these.
+fn paint(node: Option<&diff::Node>, meanings: &BTreeSet<Meaning>) -> Paint {
+    let meaning = node.map(Meaning::of);
+    let strength = node.map_or(0.0, strength);
+    Paint {
+        color: meaning.unwrap_or(Meaning::Noise).color(strength),
+        entry: meanings.iter().position(|known| Some(*known) == meaning),
     }
 }
 
