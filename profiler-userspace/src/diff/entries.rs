@@ -301,14 +301,26 @@ impl Growing {
         let ranks = self.ranks();
         // Callees of one caller side by side, by name; those of none first.
         let caller = |node: u32| self.nodes[node as usize].0.map_or(0, NonZeroU32::get);
-        let mut callees: Vec<u32> = (0..self.nodes.len() as u32).collect();
-        callees.sort_by_key(|&node| (caller(node), ranks[self.nodes[node as usize].1.index()]));
+        let all = 0..self.nodes.len() as u32;
         let mut first = vec![0_u32; self.nodes.len() + 2];
-        for &node in &callees {
+        for node in all.clone() {
             first[caller(node) as usize + 1] += 1;
         }
         for at in 1..first.len() {
             first[at] += first[at - 1];
+        }
+        let mut callees = vec![0_u32; self.nodes.len()];
+        // Where the next callee of each goes; in the end that is where those of the next caller begin.
+        for node in all {
+            let place = &mut first[caller(node) as usize];
+            callees[*place as usize] = node;
+            *place += 1;
+        }
+        first.rotate_right(1);
+        first[0] = 0;
+        for caller in 0..=self.nodes.len() {
+            let callees = &mut callees[first[caller] as usize..first[caller + 1] as usize];
+            callees.sort_by_key(|&node| ranks[self.nodes[node as usize].1.index()]);
         }
         let called = |caller: usize| {
             let callees = &callees[first[caller] as usize..first[caller + 1] as usize];

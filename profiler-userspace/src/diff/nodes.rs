@@ -123,9 +123,19 @@ impl Nodes {
         (self.judged.verdict(place, row.samples, change), change)
     }
 
+    /// The place of its name among all.
+    pub fn name(&self, place: usize) -> u32 {
+        self.rows.tree.nodes[place].name.0
+    }
+
+    /// All names, each as it reads after, or before if it is not there any more.
+    pub fn names(&self) -> &[Arc<str>] {
+        &self.names
+    }
+
     /// Its name.
-    pub(super) fn name(&self, place: usize) -> &Arc<str> {
-        &self.names[self.rows.tree.nodes[place].name.index()]
+    pub(super) fn reads(&self, place: usize) -> &Arc<str> {
+        &self.names[self.name(place) as usize]
     }
 
     /// Says of a node that it moved.

@@ -44,19 +44,19 @@ pub(super) fn find(nodes: &mut Nodes, functions: &mut [Function]) {
             let [before, after] = nodes.own(parent);
             let own = after - before;
             if let Some(sibling) = sibling.filter(|sibling| rest(sibling) <= REST * change.abs()) {
-                let name = Arc::clone(nodes.name(*sibling));
+                let name = Arc::clone(nodes.reads(*sibling));
                 moved
-                    .entry(Arc::clone(nodes.name(node)))
+                    .entry(Arc::clone(nodes.reads(node)))
                     .or_default()
                     .total(change, &name);
                 partners.push((node, name));
             } else if (own + change).abs() <= REST * change.abs() {
-                let name = Arc::clone(nodes.name(parent));
+                let name = Arc::clone(nodes.reads(parent));
                 moved
-                    .entry(Arc::clone(nodes.name(node)))
+                    .entry(Arc::clone(nodes.reads(node)))
                     .or_default()
                     .total(change, &name);
-                let gone = Arc::clone(nodes.name(node));
+                let gone = Arc::clone(nodes.reads(node));
                 moved
                     .entry(Arc::clone(&name))
                     .or_default()

@@ -90,7 +90,7 @@ fn finish(
         let paints = Paints::new(style.colors, view, &tree);
         (tree, paints)
     };
-    bounded(make, chart, &texts, (style, MOST_BYTES), out)
+    bounded(make, chart, &texts, (style, MOST_BYTES, MOST_FRAMES), out)
 }
 
 /// Files are not larger than about this, in bytes: browsers show them at once, and tickets take them.
@@ -108,11 +108,11 @@ fn bounded<'t>(
     make: impl Fn(usize) -> (Cow<'t, Tree>, Paints),
     chart: Option<&Chart>,
     texts: &draw::Texts,
-    (style, most_bytes): (&Style, usize),
+    (style, most_bytes, most_frames): (&Style, usize, usize),
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     let has_bound = chart.is_none() && !style.minwidth.is_zero();
-    let mut most = if has_bound { MOST_FRAMES } else { usize::MAX };
+    let mut most = if has_bound { most_frames } else { usize::MAX };
     loop {
         let (tree, paints) = make(most);
         let packed = pack::pack((&tree, chart), &paints, texts, style)?;

@@ -12,8 +12,8 @@ use super::rests::{self, Source};
 use super::tree::{Node, Tree, all as root, rest};
 use crate::diff::{self, Comparison, Verdict};
 use crate::output::{Error, Style};
-use crate::profile::Frame;
 use crate::profile::fold::visible;
+use crate::profile::{Frame, FrameKind};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -59,8 +59,11 @@ pub(in crate::output) fn write(
         let (tree, paints) = frames.drawn(note, most);
         (Cow::Owned(tree), paints)
     };
-    bounded(make, None, &texts, (style, most_bytes), out)
+    bounded(make, None, &texts, (style, most_bytes, MOST_FRAMES), out)
 }
+
+/// So many frames are tried at first: each takes a name and a note.
+const MOST_FRAMES: usize = 60_000;
 
 /// Frames that have a width.
 struct Frames<'a> {
@@ -103,10 +106,15 @@ impl<'a> Frames<'a> {
     /// About so many of the widest, and their colours. Each has a name of its own, since its colour and note are.
     fn drawn(&self, note: Note<'_>, most: usize) -> (Tree, Paints) {
         let all = &self.comparison.nodes;
-        let folded = rests::fold(&self.nodes, all.len() + 1, most);
+        // The first word is the root's.
+        let word_of = |name: u32| match name.checked_sub(1) {
+            Some(place) => all.name(place as usize) + 1,
+            None => 0,
+        };
+        let folded = rests::fold(&self.nodes, (all.names().len() + 1, word_of), most);
         let drawn: Vec<Option<diff::Node>> = (folded.names.iter())
             .map(|source| match source {
-                Source::Rest | Source::Name(0) => None,
+                Source::Rest | Source::Word(_) | Source::Name(0) => None,
                 Source::Name(name) => Some(all.at(*name as usize - 1)),
             })
             .collect();
@@ -127,13 +135,17 @@ impl<'a> Frames<'a> {
                     name: visible(&node.name).into_owned(),
                     kind: node.class.frame_kind(),
                 },
+                (Source::Word(word), None) => Frame {
+                    name: visible(&all.names()[*word as usize - 1]).into_owned(),
+                    kind: FrameKind::User,
+                },
                 (Source::Rest, None) => rest(),
                 (Source::Name(_), None) => root(),
             };
             names.push(frame);
             paints.notes.push(match (source, node) {
                 (_, Some(node)) => note(node),
-                (Source::Rest, None) => String::new(),
+                (Source::Rest | Source::Word(_), None) => String::new(),
                 (Source::Name(_), None) => "everything, before and after".to_owned(),
             });
             paints.of_names.push(paint(node.as_ref(), &meanings));

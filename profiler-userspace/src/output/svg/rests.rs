@@ -5,12 +5,16 @@
 
 use super::tree::{Node, Rests, Tree, rest};
 use crate::profile::widest;
+use foldhash::HashMap;
+use std::cmp::Reverse;
 
 /// Where a name that is still there comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     /// It has this place among the names before.
     Name(u32),
+    /// Its frames are in rests alone, and read as this word.
+    Word(u32),
     /// It is that of all rests.
     Rest,
 }
@@ -27,9 +31,10 @@ pub(super) struct Folded {
 impl Tree {
     /// The same with about so many frames, the widest, and rests in place of the others.
     pub(super) fn folded(&self, most: usize) -> Self {
-        let folded = fold(&self.nodes, self.names.len(), most);
+        let words = (self.names.len(), |name: u32| name);
+        let folded = fold(&self.nodes, words, most);
         let name = |source: &Source| match source {
-            Source::Name(name) => self.names[*name as usize].clone(),
+            Source::Name(name) | Source::Word(name) => self.names[*name as usize].clone(),
             Source::Rest => rest(),
         };
         let mut tree = Self {
@@ -42,9 +47,13 @@ impl Tree {
     }
 }
 
-/// Leaves about so many nodes their own place, and as many names that are only in rests. `nodes` are in preorder, the root
-/// first, and say what their names are.
-pub(super) fn fold(nodes: &[Node], names: usize, most: usize) -> Folded {
+/// Leaves about so many nodes their own place, and as many words that are only in rests. `nodes` are in preorder, the root
+/// first, and say what their names are; of these several may read as one of so many words.
+pub(super) fn fold(
+    nodes: &[Node],
+    (words, word_of): (usize, impl Fn(u32) -> u32),
+    most: usize,
+) -> Folded {
     let mut folding = Folding {
         least: widest(nodes.iter().map(|node| node.weight), most),
         path: Vec::new(),
@@ -54,21 +63,31 @@ pub(super) fn fold(nodes: &[Node], names: usize, most: usize) -> Folded {
             names: Vec::new(),
             rests: Rests::default(),
         },
-        places: vec![None; names],
-        open: vec![0; names],
-        hidden: vec![0; names],
+        places: HashMap::default(),
+        words: vec![Word::default(); words],
     };
     for node in nodes {
         folding.leave(node.depth);
-        folding.enter(node);
+        folding.enter(node, word_of(node.name));
     }
     folding.leave(0);
     folding.finish(most)
 }
 
+/// What is known of a word.
+#[derive(Clone, Copy, Default)]
+struct Word {
+    /// How many nodes on the path read so.
+    open: u32,
+    /// The place of the first name that does.
+    place: Option<u32>,
+    /// The weight of such frames in rests.
+    hidden: u64,
+}
+
 /// A node on the way from the root.
 struct Open {
-    name: u32,
+    word: u32,
     /// Weight and number of the nodes below a kept one that are not.
     rest: (u64, u64),
 }
@@ -79,47 +98,41 @@ struct Folding {
     /// So many of them, from the root on, are kept.
     kept: usize,
     folded: Folded,
-    /// For each name before its place now.
-    places: Vec<Option<u32>>,
-    /// For each name how many nodes on the path have it.
-    open: Vec<u32>,
-    /// For each name before its weight in rests.
-    hidden: Vec<u64>,
+    /// The places of names that are still there.
+    places: HashMap<u32, u32>,
+    words: Vec<Word>,
 }
 
 impl Folding {
-    fn enter(&mut self, node: &Node) {
+    fn enter(&mut self, node: &Node, word: u32) {
         let is_below_kept = self.kept == self.path.len();
         let is_kept = self.path.is_empty() || (is_below_kept && node.weight >= self.least);
         if is_kept {
             self.kept += 1;
-            let place = self.place(node.name);
+            let place = self.place(node.name, word);
             self.folded.nodes.push(Node {
                 name: place,
                 ..*node
             });
         } else {
-            self.count(node);
+            self.count(node.weight, word);
         }
-        self.open[node.name as usize] += 1;
-        self.path.push(Open {
-            name: node.name,
-            rest: (0, 0),
-        });
+        self.words[word as usize].open += 1;
+        self.path.push(Open { word, rest: (0, 0) });
     }
 
     /// Adds a node to the rest of the last of its callers that is kept.
-    fn count(&mut self, node: &Node) {
-        let name = node.name as usize;
-        if self.open[name] == 0 {
-            self.hidden[name] = self.hidden[name].saturating_add(node.weight);
+    fn count(&mut self, added: u64, word: u32) {
+        let word = &mut self.words[word as usize];
+        if word.open == 0 {
+            word.hidden = word.hidden.saturating_add(added);
         }
         // Those further below are part of its weight.
         let is_first = self.kept == self.path.len();
         let (weight, frames) = &mut self.path[self.kept - 1].rest;
         *frames += 1;
         if is_first {
-            *weight = weight.saturating_add(node.weight);
+            *weight = weight.saturating_add(added);
         }
     }
 
@@ -127,7 +140,7 @@ impl Folding {
     fn leave(&mut self, depth: u32) {
         while self.path.len() > depth as usize {
             let Some(open) = self.path.pop() else { return };
-            self.open[open.name as usize] -= 1;
+            self.words[open.word as usize].open -= 1;
             self.kept = self.kept.min(self.path.len());
             let (weight, frames) = open.rest;
             if frames == 0 {
@@ -150,31 +163,35 @@ impl Folding {
         }
     }
 
-    fn place(&mut self, name: u32) -> u32 {
+    fn place(&mut self, name: u32, word: u32) -> u32 {
         let names = &mut self.folded.names;
-        *self.places[name as usize].get_or_insert_with(|| {
+        let place = *self.places.entry(name).or_insert_with(|| {
             names.push(Source::Name(name));
             names.len() as u32 - 1
-        })
+        });
+        self.words[word as usize].place.get_or_insert(place);
+        place
     }
 
     fn finish(mut self, most: usize) -> Folded {
-        // The heaviest of those that are only in rests are more likely to be searched for.
-        let mut only: Vec<u32> = (0..self.hidden.len() as u32)
-            .filter(|&name| self.places[name as usize].is_none() && self.hidden[name as usize] > 0)
-            .collect();
-        only.sort_by_key(|&name| std::cmp::Reverse(self.hidden[name as usize]));
-        self.folded.rests.unsearched = only.len().saturating_sub(most) as u64;
-        only.truncate(most);
         let Folded { names, rests, .. } = &mut self.folded;
-        names.extend(only.into_iter().map(Source::Name));
-        rests.hidden = names
-            .iter()
-            .map(|source| match source {
-                Source::Name(name) => self.hidden[*name as usize],
-                Source::Rest => 0,
-            })
-            .collect();
+        // The heaviest of those that are only in rests are more likely to be searched for.
+        let mut only: Vec<(u64, u32)> = Vec::new();
+        rests.hidden = vec![0; names.len()];
+        for (number, word) in (0..).zip(&self.words) {
+            match word.place {
+                Some(place) => rests.hidden[place as usize] = word.hidden,
+                None if word.hidden > 0 => only.push((word.hidden, number)),
+                None => {}
+            }
+        }
+        only.sort_unstable_by_key(|&(hidden, number)| (Reverse(hidden), number));
+        rests.unsearched = only.len().saturating_sub(most) as u64;
+        only.truncate(most);
+        for (hidden, number) in only {
+            names.push(Source::Word(number));
+            rests.hidden.push(hidden);
+        }
         self.folded
     }
 }
@@ -189,9 +206,9 @@ mod tests {
     #[test]
     fn narrow_frames_are_a_rest_of_their_caller() {
         let tree = tree("a;b 10\na;c;d 2\na;e;b 1\na;e 1\nf;c 20\n");
-        let folded = fold(&tree.nodes, tree.names.len(), 5);
+        let folded = fold(&tree.nodes, (tree.names.len(), |name| name), 5);
         let shown = |name: u32| match folded.names[name as usize] {
-            Source::Name(name) => &*tree.names[name as usize].name,
+            Source::Name(name) | Source::Word(name) => &*tree.names[name as usize].name,
             Source::Rest => "rest",
         };
         let nodes: Vec<_> = folded
@@ -221,7 +238,7 @@ mod tests {
     #[test]
     fn a_tree_that_is_small_enough_is_as_it_was() {
         let tree = tree("a;b 10\na;c 2\n");
-        let folded = fold(&tree.nodes, tree.names.len(), 100);
+        let folded = fold(&tree.nodes, (tree.names.len(), |name| name), 100);
         assert_eq!(folded.nodes, tree.nodes);
         assert_eq!(folded.rests.name, None);
     }
@@ -237,7 +254,7 @@ mod tests {
                 .map(|(stack, weight)| format!("{} {weight}\n", stack.join(";")))
                 .collect();
             let tree = tree(&text);
-            let folded = fold(&tree.nodes, tree.names.len(), most);
+            let folded = fold(&tree.nodes, (tree.names.len(), |name| name), most);
             let own = |nodes: &[Node]| nodes.iter().map(|node| node.own).sum::<u64>();
             prop_assert_eq!(own(&folded.nodes), own(&tree.nodes));
             let kept = folded.nodes.len() - folded.rests.frames.len();
