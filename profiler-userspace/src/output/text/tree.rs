@@ -17,7 +17,7 @@ const USUAL_PERCENT: f64 = 1.0;
 /// The least columns that a name has, however deep it is.
 const LEAST_NAME_COLUMNS: usize = 32;
 
-/// The stacks that trees are made of, as numbers of names. A tree is these in order: those that begin alike stand together.
+/// The stacks that trees are made of, as numbers of names. Those that begin alike stand together as far as a tree was looked into.
 pub(super) struct Stacks {
     names: IndexSet<String, RandomState>,
     /// All stacks, one behind the other.
@@ -81,31 +81,31 @@ impl Stacks {
         &self.levels[range.start as usize..range.end as usize]
     }
 
-    fn sort(&mut self) {
-        let mut all = std::mem::take(&mut self.all);
-        all.sort_unstable_by(|a, b| self.stack(a).cmp(self.stack(b)));
-        self.all = all;
-    }
-
     fn name(&self, branch: &Branch) -> &str {
         let first = self.stack(&self.all[branch.stacks.start]);
         &self.names[first[branch.depth - 1] as usize]
     }
 
-    /// What was counted at the end of a branch's path. Stacks that end there stand before those that go on.
+    /// What was counted at the end of a branch's path.
     fn itself(&self, branch: &Branch) -> u64 {
         let ending = self.all[branch.stacks.clone()].iter();
-        let ending = ending.take_while(|stack| self.stack(stack).len() == branch.depth);
+        let ending = ending.filter(|stack| self.stack(stack).len() == branch.depth);
         ending.fold(0, |sum, (_, weight)| sum.saturating_add(*weight))
     }
 
-    /// The branches that begin behind so many names of these stacks.
-    fn branches(&self, stacks: Range<usize>, depth: usize) -> Vec<Branch> {
+    /// The branches that begin behind so many names of these stacks, which are put in order by the next one: few branches
+    /// are large enough to be looked into.
+    fn branches(&mut self, stacks: Range<usize>, depth: usize) -> Vec<Branch> {
+        let levels = &self.levels;
+        let name = |(range, _): &(Range<u32>, u64)| {
+            levels[range.start as usize..range.end as usize].get(depth)
+        };
+        let all = &mut self.all[stacks.clone()];
+        all.sort_unstable_by_key(|stack| name(stack).copied());
         let mut branches: Vec<Branch> = Vec::new();
         let mut last = None;
-        for place in stacks {
-            let stack = &self.all[place];
-            let Some(name) = self.stack(stack).get(depth) else {
+        for (place, stack) in stacks.zip(&*all) {
+            let Some(name) = name(stack) else {
                 continue;
             };
             match branches.last_mut().filter(|_| last == Some(*name)) {
@@ -136,7 +136,6 @@ impl Stacks {
 
     /// Appends the tree, with shares of `all`.
     pub(super) fn print(&mut self, all: u64, min_percent: f64, columns: usize, text: &mut String) {
-        self.sort();
         let least = (all as f64 * min_percent / 100.0).max(f64::MIN_POSITIVE);
         let room = columns.saturating_sub(2 * SHARE_COLUMNS + 3);
         let most_edges = room.saturating_sub(LEAST_NAME_COLUMNS) / 2;
