@@ -97,20 +97,25 @@ pub(super) fn each(
     // As many at once as there are CPUs, since reading text is work.
     let workers = thread::available_parallelism().map_or(1, usize::from);
     for some in put_off.chunks(workers.min(MOST_WORKERS)) {
+        let read = |path: &Path| match Input::open(path, read_bytes)? {
+            Input::Foreign(file) => read_foreign(&asked, path, file),
+            Input::Recording(_) => bail!("{} is another file now", input::name(path)),
+        };
+        let Some(((_, here), others)) = some.split_last() else {
+            continue;
+        };
         let pieces: Vec<Result<Piece>> = thread::scope(|scope| {
-            let asked = &asked;
-            let reading = some.iter().map(|&(_, path)| {
-                scope.spawn(move || match Input::open(path, read_bytes)? {
-                    Input::Foreign(file) => read_foreign(asked, path, file),
-                    Input::Recording(_) => bail!("{} is another file now", input::name(path)),
-                })
-            });
+            let reading = others
+                .iter()
+                .map(|&(_, path)| scope.spawn(move || read(path)));
             let workers: Vec<_> = reading.collect();
+            // Memory of other threads costs more.
+            let here = read(here);
             let joined = workers.into_iter().map(|worker| {
                 let died = |_| Err(anyhow!("reading ended early; see above"));
                 worker.join().unwrap_or_else(died)
             });
-            joined.collect()
+            joined.chain([here]).collect()
         });
         for ((number, _), piece) in some.iter().zip(pieces) {
             take(*number, piece?)?;
