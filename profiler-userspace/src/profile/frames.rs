@@ -57,6 +57,8 @@ pub struct FrameProfile {
     group: u32,
     /// The user and the kernel stack before, from root to leaf: neighbours in text mostly begin alike.
     last: [Vec<LocationIndex>; 2],
+    /// How many labels that stack had in front, if each frame of its user part is a location.
+    last_labels: Option<usize>,
 }
 
 /// All that tells samples apart.
@@ -78,6 +80,7 @@ impl FrameProfile {
             samples: HashMap::default(),
             group: 0,
             last: Default::default(),
+            last_labels: None,
         }
     }
 
@@ -91,8 +94,29 @@ impl FrameProfile {
     where
         SourceFrame<'a>: From<&'a F>,
     {
-        let (labels, stack) = labels(stack);
-        self.push_of(labels, stack, weight, count)
+        self.push_alike(stack, 0, weight, count)
+    }
+
+    /// As [`Self::push`], of a stack whose first frames have the names that those of the one before had.
+    pub(super) fn push_alike<'a, F>(
+        &mut self,
+        stack: &'a [F],
+        alike: usize,
+        weight: u64,
+        count: u64,
+    ) -> usize
+    where
+        SourceFrame<'a>: From<&'a F>,
+    {
+        let (labels, behind) = labels(stack);
+        let in_front = stack.len() - behind.len();
+        let alike = match self.last_labels == Some(in_front) {
+            true => alike.saturating_sub(in_front),
+            false => 0,
+        };
+        let place = self.add(labels, behind, alike, (weight, count));
+        self.last_labels = self.last_labels.map(|_| in_front);
+        place
     }
 
     /// Adds what was counted for a stack without labels in front to its sample, and returns the place of that.
@@ -106,6 +130,19 @@ impl FrameProfile {
     where
         SourceFrame<'a>: From<&'a F>,
     {
+        self.add(labels, stack, 0, (weight, count))
+    }
+
+    fn add<'a, F>(
+        &mut self,
+        labels: Labels,
+        stack: &'a [F],
+        alike: usize,
+        (weight, count): (u64, u64),
+    ) -> usize
+    where
+        SourceFrame<'a>: From<&'a F>,
+    {
         let kernel = stack
             .iter()
             .position(|at| SourceFrame::from(at).frame.kind == FrameKind::Kernel);
@@ -113,9 +150,10 @@ impl FrameProfile {
         let key = SampleKey {
             group: self.group,
             labels: self.profile.labels(labels),
-            user: self.stack(0, user),
-            kernel: self.stack(1, kernel),
+            user: self.stack(0, user, alike),
+            kernel: self.stack(1, kernel, 0),
         };
+        self.last_labels = (self.last[0].len() == user.len()).then_some(0);
         let sample = Sample {
             labels: key.labels,
             user: key.user,
@@ -166,7 +204,13 @@ impl FrameProfile {
         self.profile
     }
 
-    fn stack<'a, F>(&mut self, part: usize, frames: &'a [F]) -> Option<NormalizedStackIndex>
+    /// The stack of some frames, the first of which are `alike` in name to those of the one before.
+    fn stack<'a, F>(
+        &mut self,
+        part: usize,
+        frames: &'a [F],
+        alike: usize,
+    ) -> Option<NormalizedStackIndex>
     where
         SourceFrame<'a>: From<&'a F>,
     {
@@ -181,6 +225,10 @@ impl FrameProfile {
             let inlined: Vec<_> = inlined.collect();
             rest = &behind[inlined.len()..];
             match locations.get_mut(depth) {
+                Some(last)
+                    if depth < alike
+                        && inlined.is_empty()
+                        && self.profile.location_at(*last).kind == kind => {}
                 Some(last) if inlined.is_empty() && self.is(*last, &outermost) => {}
                 Some(last) => *last = self.location(&outermost, &inlined),
                 None => locations.push(self.location(&outermost, &inlined)),

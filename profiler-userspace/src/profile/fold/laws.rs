@@ -188,4 +188,33 @@ proptest! {
     fn reading_folded_text_never_panics(text in any::<Vec<u8>>()) {
         let _either = parse(&text, Unit::Samples);
     }
+
+    #[test]
+    fn a_line_reads_the_same_whatever_stands_before_it(
+        stacks in vec(vec(prop::sample::select(PIECES.to_vec()), 1..6), 1..12),
+    ) {
+        let lines: Vec<String> = stacks.iter().map(|stack| format!("{} 1\n", stack.join(";"))).collect();
+        let annotated = |lines: &str| {
+            let profile = parse(lines.as_bytes(), Unit::Samples).unwrap();
+            let mut out = Vec::new();
+            let style = FoldStyle { delimited: true, annotate: true };
+            fold(&profile, style, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let mut alone: Vec<String> = lines.iter().map(|line| annotated(line)).collect();
+        let mut together: Vec<String> = Vec::new();
+        for line in annotated(&lines.concat()).lines() {
+            let (stack, weight) = line.rsplit_once(' ').unwrap();
+            let weight: usize = weight.parse().unwrap();
+            together.extend(std::iter::repeat_n(format!("{stack} 1\n"), weight));
+        }
+        alone.sort();
+        together.sort();
+        prop_assert_eq!(together, alone);
+    }
 }
+
+/// Frames that mean something by what stands around them.
+const PIECES: [&str; 12] = [
+    "p", "a", "a", "b", "-", "a_[i]", "b_[i]", "a_[k]", "b_[j]", "[tid 1]", "[cpu 2]", "[x]",
+];

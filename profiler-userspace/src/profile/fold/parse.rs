@@ -115,6 +115,7 @@ pub fn parse_lines(text: &mut dyn BufRead, unit: Unit) -> Result<Parsed, ParseEr
     let mut profile = FrameProfile::new(Profile::new(unit, Window::default()));
     let (mut read, mut skipped, mut first_skipped) = (0, 0, None);
     let mut lines = LineReader::new(text);
+    let mut last = String::new();
     while let Some((line, text)) = lines.next()? {
         let text = text.trim_ascii();
         if text.is_empty() || text.starts_with("# ") || text == "#" {
@@ -123,7 +124,9 @@ pub fn parse_lines(text: &mut dyn BufRead, unit: Unit) -> Result<Parsed, ParseEr
         match split_weight(line, text, &mut weights) {
             Ok((stack, weight)) => {
                 read += 1;
-                let sample = profile.push(&self::stack(stack), 0, 1);
+                let alike = alike(&last, stack);
+                let sample = profile.push_alike(&self::stack(stack), alike, 0, 1);
+                stack.clone_into(&mut last);
                 weights.add(line, sample, weight)?;
             }
             Err(error) => {
@@ -157,6 +160,17 @@ pub fn parse_lines(text: &mut dyn BufRead, unit: Unit) -> Result<Parsed, ParseEr
         first_skipped,
         is_rounded: weights.most_decimals > decimals,
     })
+}
+
+/// How many frames two stacks have alike from the root on.
+fn alike(one: &str, other: &str) -> usize {
+    const STEP: usize = 32;
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    let steps = one.chunks_exact(STEP).zip(other.chunks_exact(STEP));
+    let begin = STEP * steps.take_while(|(a, b)| a == b).count();
+    let rest = one[begin..].iter().zip(&other[begin..]);
+    let same = begin + rest.take_while(|(a, b)| a == b).count();
+    memchr::memchr_iter(b';', &one[..same]).count()
 }
 
 /// Weights of samples, with all their decimals until it is known how many of these there are.
