@@ -3,21 +3,13 @@
 //! In: profiles of one unit, by side. Out: a [`Comparison`]. Never: compares counts, since recordings differ in length and
 //! rate: values are parts of everything, or for each second.
 
+use super::comparison::Comparison;
 use super::family::Family;
-use super::model::{Change, Comparison, Function, Quantity, Side, Sight, Verdict};
+use super::model::{Change, Function, Quantity, Side, Sight, Verdict, Wanted};
 use super::nodes::Nodes;
 use super::rows::{Rows, seconds};
 use super::shift;
 use crate::profile::{Profile, Unit};
-
-/// How two sides are to be compared.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
-    /// For each second instead of parts of everything.
-    pub absolute: bool,
-    /// Takes samples for independent where the recordings do not say how much they vary.
-    pub assume_independent: bool,
-}
 
 /// Why two sides cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

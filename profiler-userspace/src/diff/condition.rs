@@ -3,7 +3,8 @@
 //! In: a comparison. Out: met, not met, or that these recordings cannot tell, each with the reason.
 //! Undecided never counts as not met. Never: met by a change that may be noise.
 
-use super::model::{Change, Comparison, Function, Quantity, Verdict};
+use super::comparison::Comparison;
+use super::model::{Change, Function, Quantity, Verdict};
 use std::fmt;
 
 /// A limit to the changes of some functions.

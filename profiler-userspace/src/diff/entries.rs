@@ -91,7 +91,7 @@ impl Entry {
         usize::from(self.side)
     }
 
-    /// What tells entries apart.
+    /// All that tells entries apart.
     fn key(&self) -> (u32, u32, u8, u32) {
         (self.node, self.own, self.side, self.window)
     }

@@ -99,7 +99,7 @@ pub(super) struct Judged {
     tests: Vec<u32>,
     p: Vec<f64>,
     significant: Vec<bool>,
-    /// What intervals leave out: of noise, and of what is beyond it.
+    /// Parts that intervals leave out: of noise, and of what is beyond it.
     alphas: [Arc<[f64; 2]>; 2],
 }
 

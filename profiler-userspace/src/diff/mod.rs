@@ -7,6 +7,7 @@
 //! parts [`rows`] tells the weights; a [`family`] of them is tested with [`stats`], [`shift`] finds what only moved.
 
 mod compare;
+mod comparison;
 mod condition;
 mod entries;
 mod family;
@@ -19,8 +20,9 @@ pub mod stats;
 #[cfg(test)]
 mod tests;
 
-pub use compare::{CompareError, Wanted, compare};
+pub use compare::{CompareError, compare};
+pub use comparison::Comparison;
 pub use condition::{Answer, Condition, Outcome, ParseError};
 pub use matching::Class;
-pub use model::{Change, Comparison, Function, Node, Quantity, Side, Sight, Tests, Verdict};
+pub use model::{Change, Function, Node, Quantity, Side, Sight, Tests, Verdict, Wanted};
 pub use nodes::Nodes;

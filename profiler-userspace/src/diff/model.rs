@@ -4,11 +4,18 @@
 //! [`Condition`](super::Condition).
 
 use super::matching::Class;
-use super::nodes::Nodes;
-use super::stats::estimate::{Clusters, Estimate};
-use crate::profile::Unit;
+use super::stats::estimate::Estimate;
 use std::num::NonZeroU64;
 use std::sync::Arc;
+
+/// How two sides are to be compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// For each second instead of parts of everything.
+    pub absolute: bool,
+    /// Takes samples for independent where the recordings do not say how much they vary.
+    pub assume_independent: bool,
+}
 
 /// Quantity that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,39 +179,4 @@ pub struct Tests {
     pub tests: usize,
     /// How many of them are beyond noise.
     pub found: usize,
-}
-
-/// Both sides, compared.
-#[derive(Debug)]
-pub struct Comparison {
-    /// Unit of the profiles.
-    pub unit: Unit,
-    /// Quantity that is compared.
-    pub quantity: Quantity,
-    /// Sampling units that the noise is estimated from.
-    pub clusters: Clusters,
-    /// Whether anything is claimed.
-    pub claims: bool,
-    /// Before, and after.
-    pub sides: [Side; 2],
-    /// Functions, those that changed most first.
-    pub functions: Vec<Function>,
-    /// The tree of calls in preorder, callees by name.
-    pub nodes: Nodes,
-    /// Of functions by themselves, of functions with what they called, of nodes.
-    pub tests: [Tests; 3],
-    /// None where nothing was tested.
-    pub sight: Option<Sight>,
-    /// Names of the one program of each side, where they differ and are taken for one.
-    pub programs: Option<[String; 2]>,
-}
-
-impl Comparison {
-    /// Functions whose change is beyond noise, in one way or the other.
-    pub fn changed(&self) -> usize {
-        let is_changed = |function: &&Function| {
-            function.itself.verdict.is_change() || function.total.verdict.is_change()
-        };
-        self.functions.iter().filter(is_changed).count()
-    }
 }

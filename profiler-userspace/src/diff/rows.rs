@@ -3,9 +3,8 @@
 //! In: profiles of both sides. Out: their tree, and rows of any of its parts. Never: compares counts, since recordings differ in
 //! length and rate: values are parts of everything, or for each second.
 
-use super::compare::Wanted;
 use super::entries::{Entry, NameIndex, Tree};
-use super::model::Quantity;
+use super::model::{Quantity, Wanted};
 use super::stats::estimate::{Clusters, Estimate, Measure, Sides, Thing};
 use super::stats::series::Series;
 use crate::profile::{Profile, Unit, WindowTotals};
