@@ -68,7 +68,7 @@ fn split(text: &str) -> (&str, Option<&str>, &str) {
             ')' => -1,
             _ => 0,
         };
-        if depth == 0 && rest[at + 1..].starts_with(' ') {
+        if depth == 0 && c == ')' && rest[at + 1..].starts_with(' ') {
             return (name, Some(&rest[..at]), rest[at + 1..].trim());
         }
     }
@@ -177,6 +177,7 @@ mod tests {
             ("7f0000001000 [unknown] (/opt/x/app+0x1234)", "[app]"),
             ("7f0000001000 main+0x10", "main"),
             ("7f0000001000 main (/opt/x/a", "main"),
+            ("7f0000001000 main+0x10 (/opt/x/a)\u{fffd}", "main"),
             ("7f0000001000 f(int)", "f(int)"),
             ("7f0000001000", "[unknown]"),
             ("401b97 main+0x1f (./tests/inline-counter)", "main"),
@@ -205,6 +206,11 @@ mod tests {
             let gone = if gone { " (deleted)" } else { "" };
             let line = format!("7f0000001000 {name}+0x1f ({path}{gone})");
             prop_assert_eq!(self::name(&line).0, name);
+        }
+
+        #[test]
+        fn any_line_is_a_frame_or_none(line in "[0-9a-f]{1,4} [a-z()+ é\u{fffd}/0x]{0,24}") {
+            let _either = parse(&line);
         }
     }
 }
