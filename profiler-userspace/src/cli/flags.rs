@@ -129,8 +129,7 @@ pub(super) struct LookArgs {
     /// Height of each frame [default: 16]
     #[arg(long, value_name = "PIXELS", value_parser = value::pixels)]
     pub(super) height: Option<u32>,
-    /// Join frames narrower than this, in pixels or as a share such as 0.5%; 0 also keeps frames that would make the
-    /// file larger than 3 MB (.html: 5 MB) [default: 0.5]
+    /// Join frames narrower than this, in pixels or as a share such as 0.5%; 0 keeps all in files of any size [default: 0.5]
     #[arg(long, value_name = "PIXELS")]
     pub(super) minwidth: Option<MinWidth>,
     /// Palette, such as hot or aqua [default: land; cold for waits, wall with --wall]

@@ -6,9 +6,9 @@
 use super::Report;
 use super::layout::{SHARE_COLUMNS, padded, percent};
 use crate::profile::fold::visible;
-use crate::profile::{CallTree, Code, FrameId, FrameKind, NodeIndex, Profile, TreeSample};
+use crate::profile::{CallTree, Code, FrameId, FrameKind, NodeIndex, Profile};
 use crate::text::label::{CUT, without_middle};
-use foldhash::{HashMap, HashSet};
+use foldhash::HashMap;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
@@ -99,18 +99,17 @@ impl<'a> Functions<'a> {
     }
 
     fn count(&mut self, tree: &CallTree) {
-        let mut seen: HashSet<usize> = HashSet::default();
-        let mut last = None;
-        // Samples of the same place are often behind each other, and their functions the same.
-        for sample in tree.samples() {
-            if last != Some(sample.own) {
-                seen.clear();
-                seen.extend(tree.callers(sample.own).filter_map(|id| self.of(id)));
-                last = Some(sample.own);
-            }
-            for function in &seen {
-                let total = &mut self.all[*function].1.total;
-                *total = total.saturating_add(sample.weight);
+        // For each function the last sample that it was met in, plus one: it may call itself.
+        let mut met: Vec<usize> = vec![0; self.all.len()];
+        for (number, sample) in (1..).zip(tree.samples()) {
+            for frame in tree.callers(sample.own) {
+                let Some(function) = self.by_frame[frame.index()] else {
+                    continue;
+                };
+                if std::mem::replace(&mut met[function], number) != number {
+                    let total = &mut self.all[function].1.total;
+                    *total = total.saturating_add(sample.weight);
+                }
             }
             match self.innermost(tree, sample.own) {
                 Some((_, function)) => {
@@ -176,9 +175,8 @@ impl<'a> Functions<'a> {
 }
 
 impl Report<'_> {
-    /// The module that a sample was counted in.
-    pub(super) fn module(&self, sample: &TreeSample) -> &str {
-        let innermost = self.functions.innermost(self.tree, sample.own);
+    /// The module of the function that threads were in.
+    pub(super) fn module(&self, innermost: Option<(FrameId, usize)>) -> &str {
         match innermost.map(|(_, function)| &*self.functions.at(function).0.module) {
             Some("") => "[unknown]",
             Some(module) => module,

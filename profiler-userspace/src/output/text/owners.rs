@@ -4,8 +4,9 @@
 
 use super::Report;
 use super::layout::{SHARE_COLUMNS, percent, shortened};
-use crate::profile::TreeSample;
 use crate::profile::fold::visible;
+use crate::profile::{FrameId, LabelsIndex};
+use foldhash::HashMap;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -15,18 +16,33 @@ const USUAL_ROWS: usize = 10;
 impl Report<'_> {
     /// Appends the tables.
     pub(super) fn owners(&self, text: &mut String) {
+        // There are many more samples than there are owners and functions.
+        let mut by_labels: HashMap<LabelsIndex, u64> = HashMap::default();
+        let mut by_innermost: HashMap<Option<(FrameId, usize)>, u64> = HashMap::default();
+        for sample in self.tree.samples() {
+            let innermost = self.functions.innermost(self.tree, sample.own);
+            for sum in [
+                by_labels.entry(sample.labels).or_default(),
+                by_innermost.entry(innermost).or_default(),
+            ] {
+                *sum = sum.saturating_add(sample.weight);
+            }
+        }
+        let module =
+            |innermost: &Option<(FrameId, usize)>| Some(self.module(*innermost).to_owned());
+        self.owned("module", &by_innermost, module, text);
+        self.owned("process", &by_labels, |labels| self.process(*labels), text);
+        self.owned("thread", &by_labels, |labels| self.thread(*labels), text);
         self.owned(
-            "module",
-            |sample| Some(self.module(sample).to_owned()),
+            "file",
+            &by_innermost,
+            |innermost| self.file(*innermost),
             text,
         );
-        self.owned("process", |sample| self.process(sample), text);
-        self.owned("thread", |sample| self.thread(sample), text);
-        self.owned("file", |sample| self.file(sample), text);
     }
 
-    fn process(&self, sample: &TreeSample) -> Option<String> {
-        let labels = self.profile.labels_at(sample.labels);
+    fn process(&self, labels: LabelsIndex) -> Option<String> {
+        let labels = self.profile.labels_at(labels);
         let name = visible(labels.name()?).into_owned();
         Some(match labels.pid {
             Some(pid) => format!("{name} {pid}"),
@@ -34,27 +50,33 @@ impl Report<'_> {
         })
     }
 
-    fn thread(&self, sample: &TreeSample) -> Option<String> {
-        let labels = self.profile.labels_at(sample.labels);
+    fn thread(&self, labels: LabelsIndex) -> Option<String> {
+        let labels = self.profile.labels_at(labels);
         let comm = labels.comm.as_deref().unwrap_or_default();
         Some(format!("{} {}", visible(comm), labels.tid?))
     }
 
-    /// The source file of the function that the thread was in.
-    fn file(&self, sample: &TreeSample) -> Option<String> {
-        let (frame, _) = self.functions.innermost(self.tree, sample.own)?;
+    /// The source file of the function that threads were in.
+    fn file(&self, innermost: Option<(FrameId, usize)>) -> Option<String> {
+        let (frame, _) = innermost?;
         let function = self.tree.code(frame)?.function;
         let file = &self.profile.function_at(function).file;
         (!file.is_empty()).then(|| visible(file).into_owned())
     }
 
-    /// Appends a table of what samples belong to, unless none of them says so.
-    fn owned(&self, what: &str, owner: impl Fn(&TreeSample) -> Option<String>, text: &mut String) {
+    /// Appends a table of the names of what weights are of, unless none has a name.
+    fn owned<T>(
+        &self,
+        what: &str,
+        weights: &HashMap<T, u64>,
+        name: impl Fn(&T) -> Option<String>,
+        text: &mut String,
+    ) {
         let mut sums: BTreeMap<String, u64> = BTreeMap::new();
-        for sample in self.tree.samples() {
-            if let Some(owner) = owner(sample) {
-                let sum = sums.entry(owner).or_default();
-                *sum = sum.saturating_add(sample.weight);
+        for (of, weight) in weights {
+            if let Some(name) = name(of) {
+                let sum = sums.entry(name).or_default();
+                *sum = sum.saturating_add(*weight);
             }
         }
         if sums.is_empty() {

@@ -5,7 +5,9 @@
 
 use super::Report;
 use super::layout::{SHARE_COLUMNS, percent, shortened};
+use crate::profile::LabelsIndex;
 use crate::profile::fold::visible;
+use foldhash::HashMap;
 use foldhash::fast::RandomState;
 use indexmap::{IndexMap, IndexSet};
 use std::fmt::Write as _;
@@ -49,15 +51,17 @@ impl Stacks {
             .map(|frame| stacks.number(report.name(frame)));
         let names: Vec<u32> = names.collect();
         let mut places: IndexMap<_, u64, RandomState> = IndexMap::default();
+        let mut processes: HashMap<LabelsIndex, Option<u32>> = HashMap::default();
         for sample in tree.samples() {
-            let labels = report.profile.labels_at(sample.labels);
-            let weight = places.entry((labels.name(), sample.node));
-            let weight = weight.or_default();
+            let process = *processes.entry(sample.labels).or_insert_with(|| {
+                let name = report.profile.labels_at(sample.labels).name()?;
+                Some(stacks.number(visible(name).into_owned()))
+            });
+            let weight = places.entry((process, sample.node)).or_default();
             *weight = weight.saturating_add(sample.weight);
         }
         for ((process, node), weight) in places {
             let start = stacks.levels.len();
-            let process = process.map(|name| stacks.number(visible(name).into_owned()));
             let frames = tree.callers(node).map(|frame| names[frame.index()]);
             stacks.levels.extend(frames.chain(process));
             let range = start as u32..stacks.levels.len() as u32;
