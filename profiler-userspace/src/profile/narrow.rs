@@ -30,16 +30,50 @@ impl CallTree {
         let least = widest(weights.iter().copied(), most);
         let mut narrowing = Narrowing {
             tree: self,
-            places: Vec::with_capacity(weights.len()),
+            places: vec![None; weights.len()],
             nodes: Vec::new(),
             rests: HashMap::default(),
             in_rests: 0,
             hidden: vec![0; self.frame_count()],
         };
-        for (at, weight) in weights.into_iter().enumerate() {
-            narrowing.add(NodeIndex(at as u32), weight, least);
-        }
+        // How many callers have each frame; stacks may be deep, so that nobody looks for them.
+        let mut open: Vec<u32> = vec![0; self.frame_count()];
+        self.walk(|at, is_entered| {
+            let frame = self.nodes()[at].frame;
+            let open = &mut open[frame.index()];
+            if is_entered {
+                narrowing.add(NodeIndex(at as u32), weights[at], least, *open > 0);
+                *open += 1;
+            } else {
+                *open -= 1;
+            }
+        });
         narrowing.finish(most)
+    }
+
+    /// Enters each node before and leaves it behind all that it called.
+    fn walk(&self, mut visit: impl FnMut(usize, bool)) {
+        let root = self.nodes().len();
+        let mut first: Vec<Option<u32>> = vec![None; root + 1];
+        let mut next: Vec<Option<u32>> = vec![None; root];
+        for (at, node) in self.nodes().iter().enumerate().rev() {
+            let caller = node.parent.map_or(root, |parent| parent.0 as usize);
+            next[at] = first[caller].replace(at as u32);
+        }
+        let mut path: Vec<usize> = Vec::new();
+        let mut here = first[root];
+        loop {
+            if let Some(at) = here {
+                visit(at as usize, true);
+                path.push(at as usize);
+                here = first[at as usize];
+            } else if let Some(at) = path.pop() {
+                visit(at, false);
+                here = next[at];
+            } else {
+                return;
+            }
+        }
     }
 
     /// The weight of each node and of all that it called.
@@ -83,8 +117,8 @@ enum Place {
 
 struct Narrowing<'a> {
     tree: &'a CallTree,
-    /// By the tree's nodes.
-    places: Vec<Place>,
+    /// By the tree's nodes; callers have theirs first.
+    places: Vec<Option<Place>>,
     nodes: Vec<Node>,
     /// The rest of each caller that has one.
     rests: HashMap<Option<NodeIndex>, NodeIndex>,
@@ -98,9 +132,12 @@ fn rest_frame() -> Frame {
 }
 
 impl Narrowing<'_> {
-    fn add(&mut self, at: NodeIndex, weight: u64, least: u64) {
+    /// `is_again`: whether a caller of the node has its frame.
+    fn add(&mut self, at: NodeIndex, weight: u64, least: u64, is_again: bool) {
         let node = self.tree.nodes()[at.0 as usize];
-        let above = node.parent.map(|parent| self.places[parent.0 as usize]);
+        let above = node
+            .parent
+            .and_then(|parent| self.places[parent.0 as usize]);
         let place = match above {
             Some(Place::Rest(rest)) => Place::Rest(rest),
             _ if weight >= least => {
@@ -122,13 +159,12 @@ impl Narrowing<'_> {
         };
         if matches!(place, Place::Rest(_)) {
             self.in_rests += 1;
-            let mut callers = self.tree.callers(Some(at)).skip(1);
-            if !callers.any(|frame| frame == node.frame) {
+            if !is_again {
                 let hidden = &mut self.hidden[node.frame.index()];
                 *hidden = hidden.saturating_add(weight);
             }
         }
-        self.places.push(place);
+        self.places[at.0 as usize] = Some(place);
     }
 
     fn push(&mut self, node: Node) -> NodeIndex {
@@ -138,7 +174,7 @@ impl Narrowing<'_> {
 
     fn finish(mut self, most: usize) -> Narrowed {
         let mut sums: IndexMap<Key, (u64, u64), RandomState> = IndexMap::default();
-        let place = |node: Option<NodeIndex>| Some(self.places[node?.0 as usize].node());
+        let place = |node: Option<NodeIndex>| Some(self.places[node?.0 as usize]?.node());
         for sample in self.tree.samples() {
             let place = (place(sample.node), place(sample.own));
             let key = (place, sample.labels, sample.thread_state, sample.window);
