@@ -16,6 +16,7 @@ use foldhash::HashMap;
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 use profiler_common::abi::ThreadState;
+use std::hash::Hash;
 
 /// A frame's place in its view's table; meaningless in any other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -140,20 +141,38 @@ fn summed(
     samples: impl ExactSizeIterator<Item = Sample>,
 ) -> (Frames, Summed<Stack>) {
     let mut builder = Builder::new(profile, Owner::InStack);
-    // Stacks of locations are more than stacks of frames, and both are more than there are owners that are shown.
-    let mut sums: Summed<Shown> = Summed::with_capacity_and_hasher(samples.len(), <_>::default());
-    for sample in samples {
-        let (weight, count) = sums.entry(builder.shown(&sample)).or_default();
-        *weight = weight.saturating_add(sample.weight);
-        *count = count.saturating_add(sample.count);
+    let mut stacks: Summed<Stack> = Summed::default();
+    // Where each stack is there once, as in text, there is nothing to add up before it is made of frames.
+    if samples.len() <= profile.stacks.len() {
+        stacks.reserve(samples.len());
+        for sample in samples {
+            let shown = builder.shown(&sample);
+            add(
+                &mut stacks,
+                builder.stack(&shown),
+                sample.weight,
+                sample.count,
+            );
+        }
+        return (builder.frames, stacks);
     }
-    let mut stacks: Summed<Stack> = Summed::with_capacity_and_hasher(sums.len(), <_>::default());
+    // Stacks of locations are more than stacks of frames, and both are more than there are owners that are shown.
+    let mut sums: Summed<Shown> = Summed::default();
+    for sample in samples {
+        let shown = builder.shown(&sample);
+        add(&mut sums, shown, sample.weight, sample.count);
+    }
+    stacks.reserve(sums.len());
     for (shown, (weight, count)) in sums {
-        let sums = stacks.entry(builder.stack(&shown)).or_default();
-        sums.0 = sums.0.saturating_add(weight);
-        sums.1 = sums.1.saturating_add(count);
+        add(&mut stacks, builder.stack(&shown), weight, count);
     }
     (builder.frames, stacks)
+}
+
+fn add<T: Eq + Hash>(sums: &mut Summed<T>, of: T, weight: u64, count: u64) {
+    let sum = sums.entry(of).or_default();
+    sum.0 = sum.0.saturating_add(weight);
+    sum.1 = sum.1.saturating_add(count);
 }
 
 /// Frames, and what those that are code stand for.
