@@ -5,7 +5,7 @@
 use super::flags::{NameArgs, SelectArgs};
 use super::{plan, value};
 use crate::diff::{Condition, Wanted};
-use crate::output::{DiffFormat, Style};
+use crate::output::{DiffFormat, MinWidth, Style};
 use crate::plan::{DiffOutput, Diffing, Verbosity};
 use anyhow::{Result, bail, ensure};
 use std::path::{Path, PathBuf};
@@ -53,6 +53,9 @@ pub(super) struct DiffArgs {
     /// Width of the image [default: as wide as the window]
     #[arg(long, value_name = "PIXELS", value_parser = value::pixels)]
     width: Option<u32>,
+    /// Join frames narrower than this, in pixels or as a share such as 0.5%; 0 keeps all in files of any size [default: 0.5]
+    #[arg(long, value_name = "PIXELS")]
+    minwidth: Option<MinWidth>,
     /// Grow downward, as icicles do
     #[arg(long)]
     inverted: bool,
@@ -72,10 +75,12 @@ pub(super) fn build(args: DiffArgs) -> Result<Diffing> {
         stdin.count() < 2,
         "- is stdin, which can be read once; keep one of them"
     );
+    let defaults = Style::default();
     let style = Style {
         width: args.width,
+        minwidth: args.minwidth.unwrap_or(defaults.minwidth),
         inverted: args.inverted,
-        ..Style::default()
+        ..defaults
     };
     style.check()?;
     Ok(Diffing {
@@ -207,6 +212,8 @@ mod tests {
         ])
         .unwrap();
         assert_eq!((one.conditions.len(), one.wanted.absolute), (2, true));
+        let all = parse(&["a", "b", "--minwidth", "0"]).unwrap();
+        assert!(all.style.minwidth.is_zero());
     }
 
     #[test]
