@@ -172,7 +172,7 @@ fn section(
     })
 }
 
-/// What there is to say of rests.
+/// A sentence about rests.
 fn note(narrowed: &Narrowed) -> String {
     let mut note = format!(
         "narrow frames: {} are hatched rests: {HOW_TO_KEEP}",

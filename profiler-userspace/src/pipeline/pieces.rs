@@ -111,8 +111,13 @@ pub(super) fn each(
             let workers: Vec<_> = reading.collect();
             // Memory of other threads costs more.
             let here = read(here);
-            let joined = workers.into_iter().map(|worker| {
-                let died = |_| Err(anyhow!("reading ended early; see above"));
+            let joined = workers.into_iter().zip(others).map(|(worker, (_, path))| {
+                let name = input::name(path);
+                let died = |_| {
+                    Err(anyhow!(
+                        "cannot read {name}: its reader panicked; see above"
+                    ))
+                };
                 worker.join().unwrap_or_else(died)
             });
             joined.chain([here]).collect()

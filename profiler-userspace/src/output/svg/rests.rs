@@ -74,7 +74,7 @@ pub(super) fn fold(
     folding.finish(most)
 }
 
-/// What is known of a word.
+/// A word: where it stands, and how much of it is in rests.
 #[derive(Clone, Copy, Default)]
 struct Word {
     /// How many nodes on the path read so.

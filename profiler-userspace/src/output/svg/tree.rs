@@ -175,7 +175,7 @@ pub(super) fn all() -> Frame {
     frame_of("all", FrameKind::Mark)
 }
 
-/// What stands for frames that are not there one by one.
+/// The frame of all that are not there one by one.
 pub(super) fn rest() -> Frame {
     frame_of(marks::NARROW, FrameKind::Mark)
 }

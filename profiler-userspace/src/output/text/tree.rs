@@ -90,7 +90,7 @@ impl Stacks {
         &self.names[first[branch.depth - 1] as usize]
     }
 
-    /// What was counted at the end of a branch's path.
+    /// The weight of stacks that end with a branch's path.
     fn itself(&self, branch: &Branch) -> u64 {
         let ending = self.all[branch.stacks.clone()].iter();
         let ending = ending.filter(|stack| self.stack(stack).len() == branch.depth);

@@ -10,7 +10,7 @@ const KIND = {
   interpreted: 11,
 };
 
-// What stands for frames that are not in the file one by one.
+// The name of frames that stand for those that are not in the file one by one.
 const NARROW = '[narrow frames]';
 
 const isMark = (kind) => kind >= KIND.mark && kind < KIND.interpreted;

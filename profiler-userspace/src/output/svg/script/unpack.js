@@ -88,7 +88,7 @@ function unpack(buffer) {
     graph.name[i] = name[i - 1] === 0 ? next : name[i - 1] - 1;
     next = Math.max(next, graph.name[i] + 1);
   }
-  // What stands for frames that are not in the file: for how many, and for each name its weight there.
+  // Rests of frames that are not in the file: of how many each is, and for each name its weight there.
   const rest = number() - 1;
   graph.rests = new Map();
   graph.unkept = 0;
