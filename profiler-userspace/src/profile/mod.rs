@@ -17,6 +17,7 @@ mod narrow;
 pub mod normalized;
 pub mod off_cpu;
 mod off_cpu_view;
+pub(crate) mod outline;
 pub mod raw;
 mod raw_frame;
 pub mod select;
@@ -36,7 +37,6 @@ pub use model::{
     MappingIndex, Profile, Sample, Waker,
 };
 pub use narrow::Narrowed;
-pub(crate) use narrow::widest;
 pub use off_cpu_view::{OffCpuView, Wakers};
 pub use view::{Code, FrameId, Stacks, View, ViewSample, with_line};
 pub use wait_reason::WaitReason;

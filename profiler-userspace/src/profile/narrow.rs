@@ -1,12 +1,12 @@
-//! Narrow nodes of a call tree as one rest for each of their callers, so that files have a bound.
+//! Call trees with narrow nodes as rests, for files that have a bound.
 //!
 //! In: a tree, and how many of its nodes are wanted. Out: a tree of the widest, with rests in place of the others, how many
 //! nodes these stand for, and for each frame how much weight it has in them. Never: changes a weight.
 
 use super::call_tree::{CallTree, Key, Node, NodeIndex, TreeSample};
+use super::outline::{Call, Left, Outline, Place};
 use super::view::{FrameId, Frames};
 use super::{Frame, FrameKind, marks, number};
-use foldhash::HashMap;
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 
@@ -27,32 +27,79 @@ impl CallTree {
     /// The same with about so many nodes, the widest, and about as many frames that are only in rests.
     pub fn narrowed(&self, most: usize) -> Narrowed {
         let weights = self.weights();
-        let least = widest(weights.iter().copied(), most);
-        let mut narrowing = Narrowing {
-            tree: self,
-            places: vec![None; weights.len()],
-            nodes: Vec::new(),
-            rests: HashMap::default(),
-            in_rests: 0,
-            hidden: vec![0; self.frame_count()],
+        let order = self.preorder();
+        // A root below all roots; no frame reads as it does.
+        let root = Call {
+            depth: 0,
+            word: self.frame_count() as u32,
+            weight: u64::MAX,
         };
-        // How many callers have each frame; stacks may be deep, so that nobody looks for them.
-        let mut open: Vec<u32> = vec![0; self.frame_count()];
-        self.walk(|at, is_entered| {
-            let frame = self.nodes()[at].frame;
-            let open = &mut open[frame.index()];
-            if is_entered {
-                narrowing.add(NodeIndex(at as u32), weights[at], least, *open > 0);
-                *open += 1;
-            } else {
-                *open -= 1;
-            }
+        let calls = order.iter().map(|&(at, depth)| Call {
+            depth: depth + 1,
+            word: self.nodes()[at].frame.0,
+            weight: weights[at],
         });
-        narrowing.finish(most)
+        let calls = std::iter::once(root).chain(calls);
+        let mut places = Vec::with_capacity(order.len() + 1);
+        let words = self.frame_count() + 1;
+        let outline = Outline::new(calls, words, most.saturating_add(1), |place| {
+            places.push(place);
+        });
+        let mut frames = Renumbered::new(self, &outline);
+        let mut nodes: Vec<Node> = Vec::with_capacity(outline.nodes.len());
+        let mut path: Vec<NodeIndex> = Vec::new();
+        let mut in_rests = 0;
+        for left in &outline.nodes[1..] {
+            let (depth, frame) = match *left {
+                Left::Call(call) => {
+                    let (at, depth) = order[call as usize - 1];
+                    (depth, frames.number(self.nodes()[at].frame))
+                }
+                Left::Rest { depth, calls, .. } => {
+                    in_rests += calls;
+                    (depth - 1, frames.rest())
+                }
+            };
+            path.truncate(depth as usize);
+            let parent = path.last().copied();
+            path.push(NodeIndex(nodes.len() as u32));
+            nodes.push(Node { parent, frame });
+        }
+        let (only, unknown) = outline.only_in_rests(most);
+        for frame in only {
+            frames.number(FrameId(frame));
+        }
+        // By the tree's nodes.
+        let mut moved = vec![None; order.len()];
+        for (&(at, _), place) in order.iter().zip(&places[1..]) {
+            moved[at] = Some(*place);
+        }
+        // The root is not there any more.
+        let node = |place: Place| NodeIndex(outline.node(place) - 1);
+        let samples = self.moved(|at| moved[at.0 as usize].map(node));
+        Narrowed {
+            tree: Self::from_parts(frames.all, nodes, samples),
+            nodes: in_rests,
+            hidden: frames.hidden,
+            unknown,
+        }
     }
 
-    /// Enters each node before and leaves it behind all that it called.
-    fn walk(&self, mut visit: impl FnMut(usize, bool)) {
+    /// The samples with their nodes elsewhere, added up there.
+    fn moved(&self, to: impl Fn(NodeIndex) -> Option<NodeIndex>) -> Vec<TreeSample> {
+        let mut sums: IndexMap<Key, (u64, u64), RandomState> = IndexMap::default();
+        for sample in self.samples() {
+            let place = (sample.node.and_then(&to), sample.own.and_then(&to));
+            let key = (place, sample.labels, sample.thread_state, sample.window);
+            let (weight, count) = sums.entry(key).or_default();
+            *weight = weight.saturating_add(sample.weight);
+            *count = count.saturating_add(sample.count);
+        }
+        sums.into_iter().map(TreeSample::from).collect()
+    }
+
+    /// All nodes and how many are below each, callers before all that they called.
+    fn preorder(&self) -> Vec<(usize, u32)> {
         let root = self.nodes().len();
         let mut first: Vec<Option<u32>> = vec![None; root + 1];
         let mut next: Vec<Option<u32>> = vec![None; root];
@@ -60,18 +107,18 @@ impl CallTree {
             let caller = node.parent.map_or(root, |parent| parent.0 as usize);
             next[at] = first[caller].replace(at as u32);
         }
+        let mut order = Vec::with_capacity(root);
         let mut path: Vec<usize> = Vec::new();
         let mut here = first[root];
         loop {
             if let Some(at) = here {
-                visit(at as usize, true);
+                order.push((at as usize, path.len() as u32));
                 path.push(at as usize);
                 here = first[at as usize];
             } else if let Some(at) = path.pop() {
-                visit(at, false);
                 here = next[at];
             } else {
-                return;
+                return order;
             }
         }
     }
@@ -95,144 +142,42 @@ impl CallTree {
     }
 }
 
-/// The weight from which on not more than so many are at least as heavy.
-pub(crate) fn widest(weights: impl Iterator<Item = u64>, most: usize) -> u64 {
-    let mut weights: Vec<u64> = weights.collect();
-    match most < weights.len() {
-        true => {
-            let (_, first_too_many, _) = weights.select_nth_unstable_by(most, |a, b| b.cmp(a));
-            first_too_many.saturating_add(1)
-        }
-        false => 0,
-    }
-}
-
-/// Where a node is now.
-#[derive(Clone, Copy)]
-enum Place {
-    Kept(NodeIndex),
-    /// Part of this rest.
-    Rest(NodeIndex),
-}
-
-struct Narrowing<'a> {
+/// The frames that nodes have, by the numbers that they have from now on.
+struct Renumbered<'a> {
     tree: &'a CallTree,
-    /// By the tree's nodes; callers have theirs first.
-    places: Vec<Option<Place>>,
-    nodes: Vec<Node>,
-    /// The rest of each caller that has one.
-    rests: HashMap<Option<NodeIndex>, NodeIndex>,
-    in_rests: u64,
+    outline: &'a Outline,
+    all: Frames,
     hidden: Vec<u64>,
+    /// By the tree's frames; that of rests is the last.
+    again: Vec<Option<FrameId>>,
 }
 
-/// The frame of rests, behind all others.
-fn rest_frame() -> Frame {
-    Frame::new(marks::NARROW, FrameKind::Mark)
-}
-
-impl Narrowing<'_> {
-    /// `is_again`: whether a caller of the node has its frame.
-    fn add(&mut self, at: NodeIndex, weight: u64, least: u64, is_again: bool) {
-        let node = self.tree.nodes()[at.0 as usize];
-        let above = node
-            .parent
-            .and_then(|parent| self.places[parent.0 as usize]);
-        let place = match above {
-            Some(Place::Rest(rest)) => Place::Rest(rest),
-            _ if weight >= least => {
-                let parent = above.map(Place::node);
-                let frame = node.frame;
-                Place::Kept(self.push(Node { parent, frame }))
-            }
-            _ => {
-                let parent = above.map(Place::node);
-                let known = self.rests.get(&parent).copied();
-                let rest = known.unwrap_or_else(|| {
-                    let frame = FrameId(self.tree.frame_count() as u32);
-                    let rest = self.push(Node { parent, frame });
-                    self.rests.insert(parent, rest);
-                    rest
-                });
-                Place::Rest(rest)
-            }
-        };
-        if matches!(place, Place::Rest(_)) {
-            self.in_rests += 1;
-            if !is_again {
-                let hidden = &mut self.hidden[node.frame.index()];
-                *hidden = hidden.saturating_add(weight);
-            }
-        }
-        self.places[at.0 as usize] = Some(place);
-    }
-
-    fn push(&mut self, node: Node) -> NodeIndex {
-        self.nodes.push(node);
-        NodeIndex(self.nodes.len() as u32 - 1)
-    }
-
-    fn finish(mut self, most: usize) -> Narrowed {
-        let mut sums: IndexMap<Key, (u64, u64), RandomState> = IndexMap::default();
-        let place = |node: Option<NodeIndex>| Some(self.places[node?.0 as usize]?.node());
-        for sample in self.tree.samples() {
-            let place = (place(sample.node), place(sample.own));
-            let key = (place, sample.labels, sample.thread_state, sample.window);
-            let (weight, count) = sums.entry(key).or_default();
-            *weight = weight.saturating_add(sample.weight);
-            *count = count.saturating_add(sample.count);
-        }
-        let samples = sums.into_iter().map(TreeSample::from).collect();
-        let (frames, hidden, unknown) = self.frames(most);
-        Narrowed {
-            tree: CallTree::from_parts(frames, self.nodes, samples),
-            nodes: self.in_rests,
-            hidden,
-            unknown,
+impl<'a> Renumbered<'a> {
+    fn new(tree: &'a CallTree, outline: &'a Outline) -> Self {
+        Self {
+            tree,
+            outline,
+            all: Frames::default(),
+            hidden: Vec::new(),
+            again: vec![None; tree.frame_count() + 1],
         }
     }
 
-    /// The frames that nodes have, by which these refer to them from now on; then the heaviest of those that are only in
-    /// rests; and how many others there are.
-    fn frames(&mut self, most: usize) -> (Frames, Vec<u64>, u64) {
-        let mut frames = Frames::default();
-        let mut hidden = Vec::new();
-        let mut again: Vec<Option<FrameId>> = vec![None; self.tree.frame_count() + 1];
-        let mut used: Vec<FrameId> = self.nodes.iter().map(|node| node.frame).collect();
-        used.push(FrameId(self.tree.frame_count() as u32));
-        let mut only: Vec<FrameId> = self.tree.frame_ids().collect();
-        let mut add = |id: FrameId, again: &mut Vec<Option<FrameId>>| {
-            *again[id.index()].get_or_insert_with(|| {
-                let known = id.index() < self.tree.frame_count();
-                let frame = match known {
-                    true => (self.tree.frame(id).clone(), self.tree.code(id)),
-                    false => (rest_frame(), None),
-                };
-                hidden.push(if known { self.hidden[id.index()] } else { 0 });
-                FrameId(number(&mut frames, frame))
-            })
-        };
-        for id in used {
-            add(id, &mut again);
-        }
-        only.retain(|id| again[id.index()].is_none() && self.hidden[id.index()] > 0);
-        only.sort_by_key(|id| std::cmp::Reverse(self.hidden[id.index()]));
-        let unknown = only.len().saturating_sub(most) as u64;
-        only.truncate(most);
-        for id in only {
-            add(id, &mut again);
-        }
-        for node in &mut self.nodes {
-            node.frame = again[node.frame.index()].unwrap_or(node.frame);
-        }
-        (frames, hidden, unknown)
+    fn number(&mut self, id: FrameId) -> FrameId {
+        *self.again[id.index()].get_or_insert_with(|| {
+            self.hidden.push(self.outline.words[id.index()].hidden);
+            let frame = (self.tree.frame(id).clone(), self.tree.code(id));
+            FrameId(number(&mut self.all, frame))
+        })
     }
-}
 
-impl Place {
-    fn node(self) -> NodeIndex {
-        let (Self::Kept(node) | Self::Rest(node)) = self;
-        node
+    fn rest(&mut self) -> FrameId {
+        let rest = self.tree.frame_count();
+        *self.again[rest].get_or_insert_with(|| {
+            self.hidden.push(0);
+            let frame = (Frame::new(marks::NARROW, FrameKind::Mark), None);
+            FrameId(number(&mut self.all, frame))
+        })
     }
 }
 

@@ -4,12 +4,14 @@
 //! name how much of the weight its frames in rests have. Never: a weight that is lost.
 
 use super::tree::{Node, Rests, Tree, rest};
-use crate::profile::widest;
+use crate::profile::outline::{Call, Left, Outline};
 use foldhash::HashMap;
-use std::cmp::Reverse;
+use foldhash::fast::RandomState;
+
+type IndexSet<T> = indexmap::IndexSet<T, RandomState>;
 
 /// Where a name that is still there comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Source {
     /// It has this place among the names before.
     Name(u32),
@@ -54,145 +56,60 @@ pub(super) fn fold(
     (words, word_of): (usize, impl Fn(u32) -> u32),
     most: usize,
 ) -> Folded {
-    let mut folding = Folding {
-        least: widest(nodes.iter().map(|node| node.weight), most),
-        path: Vec::new(),
-        kept: 0,
-        folded: Folded {
-            nodes: Vec::new(),
-            names: Vec::new(),
-            rests: Rests::default(),
-        },
-        places: HashMap::default(),
-        words: vec![Word::default(); words],
-    };
-    for node in nodes {
-        folding.leave(node.depth);
-        folding.enter(node, word_of(node.name));
-    }
-    folding.leave(0);
-    folding.finish(most)
-}
-
-/// A word: where it stands, and how much of it is in rests.
-#[derive(Clone, Copy, Default)]
-struct Word {
-    /// How many nodes on the path read so.
-    open: u32,
-    /// The place of the first name that does.
-    place: Option<u32>,
-    /// The weight of such frames in rests.
-    hidden: u64,
-}
-
-/// A node on the way from the root.
-struct Open {
-    word: u32,
-    /// Weight and number of the nodes below a kept one that are not.
-    rest: (u64, u64),
-}
-
-struct Folding {
-    least: u64,
-    path: Vec<Open>,
-    /// So many of them, from the root on, are kept.
-    kept: usize,
-    folded: Folded,
-    /// The places of names that are still there.
-    places: HashMap<u32, u32>,
-    words: Vec<Word>,
-}
-
-impl Folding {
-    fn enter(&mut self, node: &Node, word: u32) {
-        let is_below_kept = self.kept == self.path.len();
-        let is_kept = self.path.is_empty() || (is_below_kept && node.weight >= self.least);
-        if is_kept {
-            self.kept += 1;
-            let place = self.place(node.name, word);
-            self.folded.nodes.push(Node {
-                name: place,
-                ..*node
-            });
-        } else {
-            self.count(node.weight, word);
-        }
-        self.words[word as usize].open += 1;
-        self.path.push(Open { word, rest: (0, 0) });
-    }
-
-    /// Adds a node to the rest of the last of its callers that is kept.
-    fn count(&mut self, added: u64, word: u32) {
-        let word = &mut self.words[word as usize];
-        if word.open == 0 {
-            word.hidden = word.hidden.saturating_add(added);
-        }
-        // Those further below are part of its weight.
-        let is_first = self.kept == self.path.len();
-        let (weight, frames) = &mut self.path[self.kept - 1].rest;
-        *frames += 1;
-        if is_first {
-            *weight = weight.saturating_add(added);
-        }
-    }
-
-    /// Ends the nodes on the path from a depth on.
-    fn leave(&mut self, depth: u32) {
-        while self.path.len() > depth as usize {
-            let Some(open) = self.path.pop() else { return };
-            self.words[open.word as usize].open -= 1;
-            self.kept = self.kept.min(self.path.len());
-            let (weight, frames) = open.rest;
-            if frames == 0 {
-                continue;
+    let calls = nodes.iter().map(|node| Call {
+        depth: node.depth,
+        word: word_of(node.name),
+        weight: node.weight,
+    });
+    let outline = Outline::new(calls, words, most, |_| ());
+    let mut names: IndexSet<Source> = IndexSet::default();
+    let mut rests = Rests::default();
+    let mut left = Vec::with_capacity(outline.nodes.len());
+    // The place of the first name that reads as a word tells of all.
+    let mut hidden: HashMap<u32, usize> = HashMap::default();
+    for node in &outline.nodes {
+        left.push(match *node {
+            Left::Call(at) => {
+                let node = &nodes[at as usize];
+                let (name, _) = names.insert_full(Source::Name(node.name));
+                hidden.entry(word_of(node.name)).or_insert(name);
+                Node {
+                    name: name as u32,
+                    ..*node
+                }
             }
-            let names = &mut self.folded.names;
-            let name = *self.folded.rests.name.get_or_insert_with(|| {
-                names.push(Source::Rest);
-                names.len() as u32 - 1
-            });
-            let place = self.folded.nodes.len() as u32;
-            self.folded.rests.frames.push((place, frames));
-            self.folded.nodes.push(Node {
-                name,
-                depth: self.path.len() as u32 + 1,
-                own: weight,
+            Left::Rest {
+                depth,
                 weight,
-                left: 0,
-            });
-        }
-    }
-
-    fn place(&mut self, name: u32, word: u32) -> u32 {
-        let names = &mut self.folded.names;
-        let place = *self.places.entry(name).or_insert_with(|| {
-            names.push(Source::Name(name));
-            names.len() as u32 - 1
-        });
-        self.words[word as usize].place.get_or_insert(place);
-        place
-    }
-
-    fn finish(mut self, most: usize) -> Folded {
-        let Folded { names, rests, .. } = &mut self.folded;
-        // The heaviest of those that are only in rests are more likely to be searched for.
-        let mut only: Vec<(u64, u32)> = Vec::new();
-        rests.hidden = vec![0; names.len()];
-        for (number, word) in (0..).zip(&self.words) {
-            match word.place {
-                Some(place) => rests.hidden[place as usize] = word.hidden,
-                None if word.hidden > 0 => only.push((word.hidden, number)),
-                None => {}
+                calls,
+            } => {
+                let (name, _) = names.insert_full(Source::Rest);
+                rests.name = Some(name as u32);
+                rests.frames.push((left.len() as u32, calls));
+                Node {
+                    name: name as u32,
+                    depth,
+                    own: weight,
+                    weight,
+                    left: 0,
+                }
             }
-        }
-        only.sort_unstable_by_key(|&(hidden, number)| (Reverse(hidden), number));
-        rests.unsearched = only.len().saturating_sub(most) as u64;
-        only.truncate(most);
-        for (hidden, number) in only {
-            names.push(Source::Word(number));
-            rests.hidden.push(hidden);
-        }
-        self.folded
+        });
+    }
+    let (only, unsearched) = outline.only_in_rests(most);
+    for word in only {
+        let (name, _) = names.insert_full(Source::Word(word));
+        hidden.insert(word, name);
+    }
+    rests.unsearched = unsearched;
+    rests.hidden = vec![0; names.len()];
+    for (word, name) in hidden {
+        rests.hidden[name] = outline.words[word as usize].hidden;
+    }
+    Folded {
+        nodes: left,
+        names: names.into_iter().collect(),
+        rests,
     }
 }
 
