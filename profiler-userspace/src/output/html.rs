@@ -14,7 +14,7 @@ mod page;
 #[cfg(test)]
 mod tests;
 
-use super::style::HOW_TO_KEEP;
+use super::bound::{Bound, HOW_TO_KEEP};
 use super::{Error, Style, timed};
 use crate::profile::fold::visible;
 use crate::profile::{Activity, CallTree, Narrowed, Profile, TreeSample, Window, WindowTotals};
@@ -74,29 +74,20 @@ fn page_of(sections: &[(&str, &Profile, &Style)], out: &mut dyn Write) -> Result
         .iter()
         .map(|(_, profile, _)| CallTree::new(profile))
         .collect();
-    let has_bound = !style.minwidth.is_zero();
-    let mut most = if has_bound { MOST_NODES } else { usize::MAX };
-    loop {
+    let nodes = trees.iter().map(|tree| tree.nodes().len()).max();
+    let data = BOUND.fit(style, |most| {
         let data = data(sections, &trees, most)?;
-        let excess = data.len() as f64 / MOST_BYTES as f64;
-        if !has_bound || excess <= 1.0 || most <= FEWEST_NODES {
-            return Ok(page::write(&title(first, style), &data, out)?);
-        }
-        let nodes = trees.iter().map(|tree| tree.nodes().len()).max();
-        let nodes = nodes.unwrap_or_default().min(most);
-        // Somewhat fewer than fit if all take as much.
-        most = ((nodes as f64 / excess * 0.9) as usize).max(FEWEST_NODES);
-    }
+        let bytes = data.len();
+        Ok((data, bytes, nodes.unwrap_or_default()))
+    })?;
+    Ok(page::write(&title(first, style), &data, out)?)
 }
 
-/// Data are not more than about so many bytes: browsers show them at once, and tickets take them.
-const MOST_BYTES: usize = 4_800_000;
-
-/// So many nodes of each profile are tried at first, which is as many as that often holds.
-const MOST_NODES: usize = 250_000;
-
-/// As many are there however many samples they have.
-const FEWEST_NODES: usize = 100;
+/// The bound of the data, beside the viewer; nodes of each profile.
+const BOUND: Bound = Bound {
+    bytes: 4_800_000,
+    parts: 250_000,
+};
 
 /// The title of a profile: of a chart, with how long its windows are.
 fn title(profile: &Profile, style: &Style) -> String {

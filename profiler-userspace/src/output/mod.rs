@@ -4,6 +4,7 @@
 //! is complete or not there.
 //! Never: the network, or the terminal; what goes wrong is a value.
 
+mod bound;
 mod diff;
 mod firefox;
 mod html;

@@ -12,9 +12,6 @@ use std::time::Duration;
 
 /// The width in pixels that is assumed where none is given, since the graph then fits its window.
 pub(super) const NOMINAL_WIDTH: u32 = 1200;
-/// How to see frames that are not in a file one by one. The script of graphs says the same.
-pub(super) const HOW_TO_KEEP: &str =
-    "not in this file; --focus FUNCTION has them, or --minwidth 0 all";
 /// What the drawing leaves free at either side of the frames, in pixels.
 pub(super) const MARGIN: u32 = 10;
 

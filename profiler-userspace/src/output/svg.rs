@@ -21,6 +21,7 @@ mod pixels;
 mod rests;
 mod tree;
 
+use super::bound::Bound;
 use super::{Error, Palette, Style, timed};
 use crate::profile::{Frame, FrameKind, Profile, View};
 use chart::Chart;
@@ -90,42 +91,40 @@ fn finish(
         let paints = Paints::new(style.colors, view, &tree);
         (tree, paints)
     };
-    bounded(make, chart, &texts, (style, MOST_BYTES, MOST_FRAMES), out)
+    let bound = match chart {
+        None => BOUND,
+        // It has a bound of its own.
+        Some(_) => Bound {
+            bytes: usize::MAX,
+            parts: usize::MAX,
+        },
+    };
+    bounded(make, chart, &texts, (style, bound), out)
 }
 
-/// Files are not larger than about this, in bytes: browsers show them at once, and tickets take them.
-pub(super) const MOST_BYTES: usize = 3_000_000;
+/// The bound of a file, beside its script.
+const BOUND: Bound = Bound {
+    bytes: 2_900_000,
+    parts: 250_000,
+};
 
-/// So many frames are tried at first, which is as many as that often holds.
-const MOST_FRAMES: usize = 250_000;
-
-/// As many are there however long their names are.
-const FEWEST_FRAMES: usize = 100;
-
-/// Draws as many frames as about so many bytes hold; a chart has a bound of its own. `make` makes a tree of so many frames, and
-/// their colours.
+/// Draws as many frames as a bound allows. `make` makes a tree of about so many, and their colours.
 fn bounded<'t>(
     make: impl Fn(usize) -> (Cow<'t, Tree>, Paints),
     chart: Option<&Chart>,
     texts: &draw::Texts,
-    (style, most_bytes, most_frames): (&Style, usize, usize),
+    (style, bound): (&Style, Bound),
     out: &mut dyn Write,
 ) -> Result<(), Error> {
-    let has_bound = chart.is_none() && !style.minwidth.is_zero();
-    let mut most = if has_bound { most_frames } else { usize::MAX };
-    loop {
+    let (drawing, packed) = bound.fit(style, |most| {
         let (tree, paints) = make(most);
         let packed = pack::pack((&tree, chart), &paints, texts, style)?;
         let layout = Layout::new(&tree, style);
         let drawing = draw::draw((&tree, chart), &paints, &layout, texts, style);
-        let excess = (packed.text.len() + drawing.body.len()) as f64 / most_bytes as f64;
-        let frames = tree.nodes.len().min(most);
-        if !has_bound || excess <= 1.0 || frames <= FEWEST_FRAMES {
-            return Ok(page::write(&drawing, &packed, out)?);
-        }
-        // Somewhat fewer than fit if all take as much.
-        most = ((frames as f64 / excess * 0.9) as usize).clamp(FEWEST_FRAMES, frames - 1);
-    }
+        let bytes = packed.text.len() + drawing.body.len();
+        Ok(((drawing, packed), bytes, tree.nodes.len()))
+    })?;
+    Ok(page::write(&drawing, &packed, out)?)
 }
 
 #[cfg(test)]

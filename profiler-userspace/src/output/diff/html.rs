@@ -6,6 +6,7 @@ use super::numbers::{change, unit, value};
 use super::svg::graph;
 use super::{Report, text};
 use crate::diff::{Change, Class, Verdict};
+use crate::output::bound::Bound;
 use crate::output::svg::{Widths, escape};
 use crate::output::{Error, Style};
 use std::fmt::Write as _;
@@ -20,8 +21,11 @@ const GRAPHS: [(Widths, &str, &str); 3] = [
     (Widths::After, "after", "As after"),
 ];
 
-/// The bound of each graph, in bytes.
-const MOST_BYTES: usize = 1_500_000;
+/// The bound of each graph: all of them are one file.
+const BOUND: Bound = Bound {
+    bytes: 1_500_000,
+    ..super::BOUND
+};
 
 /// Writes the page.
 pub(super) fn write(report: &Report<'_>, style: &Style, out: &mut dyn Write) -> Result<(), Error> {
@@ -51,7 +55,7 @@ pub(super) fn write(report: &Report<'_>, style: &Style, out: &mut dyn Write) -> 
     };
     for (widths, name, _) in GRAPHS {
         write!(out, "<div class=\"graph-{name}\">")?;
-        graph(report, widths, (&downward, MOST_BYTES), out)?;
+        graph(report, widths, (&downward, BOUND), out)?;
         out.write_all(b"</div>\n")?;
     }
     out.write_all(b"</div>\n")?;

@@ -10,12 +10,19 @@ mod numbers;
 mod svg;
 mod text;
 
-use super::svg::{MOST_BYTES, Widths};
+use super::bound::Bound;
+use super::svg::Widths;
 use super::{Error, Style};
 use crate::diff::{Answer, Comparison};
 use std::io::Write;
 use std::path::Path;
 pub use text::summary;
+
+/// The bound of a graph, whose frames each have a name and a note.
+const BOUND: Bound = Bound {
+    bytes: 2_900_000,
+    parts: 60_000,
+};
 
 /// What a comparison can be written as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +84,7 @@ pub fn write(
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     match format {
-        DiffFormat::Svg => svg::graph(report, Widths::Both, (style, MOST_BYTES), out)?,
+        DiffFormat::Svg => svg::graph(report, Widths::Both, (style, BOUND), out)?,
         DiffFormat::Html => html::write(report, style, out)?,
         DiffFormat::Text => out.write_all(text::report(report).as_bytes())?,
         DiffFormat::Json => json::write(report, out)?,

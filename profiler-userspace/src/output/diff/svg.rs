@@ -3,15 +3,16 @@
 use super::numbers::{change, unit, value};
 use super::{Report, text};
 use crate::diff::Node;
+use crate::output::bound::Bound;
 use crate::output::svg::{Widths, write_differential};
 use crate::output::{Error, Style};
 use std::io::Write;
 
-/// Writes a graph of such widths, with a bound of about so many bytes.
+/// Writes a graph of such widths.
 pub(super) fn graph(
     report: &Report<'_>,
     widths: Widths,
-    (style, most_bytes): (&Style, usize),
+    (style, bound): (&Style, Bound),
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     let comparison = report.comparison;
@@ -51,5 +52,5 @@ pub(super) fn graph(
         format!("{wide}. {}", lines.first().map_or("", |line| line)),
         lines.get(1).cloned().unwrap_or_default(),
     ];
-    write_differential(comparison, widths, &note, texts, (&style, most_bytes), out)
+    write_differential(comparison, widths, &note, texts, (&style, bound), out)
 }

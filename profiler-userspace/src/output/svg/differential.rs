@@ -11,6 +11,7 @@ use super::paint::{Paint, Paints};
 use super::rests::{self, Source};
 use super::tree::{Node, Tree, all as root, rest};
 use crate::diff::{self, Comparison, Verdict};
+use crate::output::bound::Bound;
 use crate::output::{Error, Style};
 use crate::profile::fold::visible;
 use crate::profile::{Frame, FrameKind};
@@ -35,13 +36,13 @@ pub(in crate::output) enum Widths {
 /// What a frame reads as beside its name.
 pub(in crate::output) type Note<'a> = &'a dyn Fn(&diff::Node) -> String;
 
-/// Draws a comparison. `texts` are the second line and the last one; about so many bytes are its bound.
+/// Draws a comparison. `texts` are the second line and the last one.
 pub(in crate::output) fn write(
     comparison: &Comparison,
     widths: Widths,
     note: Note<'_>,
     texts: [String; 2],
-    (style, most_bytes): (&Style, usize),
+    (style, bound): (&Style, Bound),
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     style.check()?;
@@ -59,11 +60,8 @@ pub(in crate::output) fn write(
         let (tree, paints) = frames.drawn(note, most);
         (Cow::Owned(tree), paints)
     };
-    bounded(make, None, &texts, (style, most_bytes, MOST_FRAMES), out)
+    bounded(make, None, &texts, (style, bound), out)
 }
-
-/// So many frames are tried at first: each takes a name and a note.
-const MOST_FRAMES: usize = 60_000;
 
 /// Frames that have a width.
 struct Frames<'a> {
