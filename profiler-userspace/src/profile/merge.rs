@@ -4,7 +4,7 @@
 //! conserved. Never: adds up what counts different things.
 
 use super::model::{Line, Lines, Location, Profile, Sample, Waker};
-use super::normalized::{LocationIndex, NormalizedStack, NormalizedStackIndex, WakerIndex};
+use super::normalized::{LocationIndex, NormalizedStackIndex, WakerIndex};
 use super::off_cpu_view::{OffCpuView, Wakers};
 use super::{Activity, FunctionIndex, LabelsIndex, MappingIndex, WindowIndex};
 use foldhash::HashMap;
@@ -195,10 +195,7 @@ impl Known {
         let stacks: Vec<NormalizedStackIndex> = (other.stacks.iter())
             .map(|stack| {
                 let again = stack.locations.iter().map(|at| locations[at.0 as usize]);
-                profile.stack(NormalizedStack {
-                    locations: again.collect(),
-                    ..*stack
-                })
+                profile.stack(stack.renumbered(again))
             })
             .collect();
         let stack = |index: NormalizedStackIndex| stacks[index.0 as usize];

@@ -80,6 +80,16 @@ pub struct NormalizedStack {
     pub fallbacks: Fallbacks,
 }
 
+impl NormalizedStack {
+    /// The same stack where its locations have these numbers.
+    pub fn renumbered(&self, locations: impl Iterator<Item = LocationIndex>) -> Self {
+        Self {
+            locations: locations.collect(),
+            ..*self
+        }
+    }
+}
+
 /// An index into the [`NormalizedProfile`]'s stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NormalizedStackIndex(pub u32);
@@ -324,11 +334,8 @@ impl NormalizedProfile {
             };
             self.location(location)
         });
-        let locations = locations.collect();
-        self.stack(NormalizedStack {
-            locations,
-            ..*stack
-        })
+        let stack = stack.renumbered(locations);
+        self.stack(stack)
     }
 
     /// The functions of named locations, by their numbers.

@@ -6,8 +6,8 @@
 use super::RawRecording;
 use crate::object::RecordedObject;
 use crate::profile::normalized::{
-    Label, Location, LocationIndex, NormalizedKey, NormalizedProfile, NormalizedStack,
-    NormalizedStackIndex, NormalizedWaker, ObjectIndex, WakerIndex,
+    Label, Location, LocationIndex, NormalizedKey, NormalizedProfile, NormalizedStackIndex,
+    NormalizedWaker, ObjectIndex, WakerIndex,
 };
 use crate::profile::{IndexSet, WindowIndex};
 use foldhash::HashMap;
@@ -113,10 +113,7 @@ impl Merged {
         let stacks: Vec<NormalizedStackIndex> = (other.stacks().iter())
             .map(|stack| {
                 let again = stack.locations.iter().map(|at| locations[at.0 as usize]);
-                all.stack(NormalizedStack {
-                    locations: again.collect(),
-                    ..*stack
-                })
+                all.stack(stack.renumbered(again))
             })
             .collect();
         let stack = |index: NormalizedStackIndex| stacks[index.0 as usize];
