@@ -105,6 +105,24 @@ pub fn python() -> Result<PathBuf, String> {
     tool("python3")
 }
 
+/// Builds of Node: the one in `PATH`, and those in folders under `target/nodes`, where `.ci/run` puts other versions.
+///
+/// # Errors
+///
+/// When there is none.
+pub fn nodes() -> Result<Vec<PathBuf>, String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/nodes");
+    let others = fs::read_dir(folder).into_iter().flatten().flatten();
+    let others = others.map(|version| version.path().join("bin/node"));
+    let mut all: Vec<PathBuf> = tool("node").into_iter().chain(others).collect();
+    all.retain(|node| node.is_file());
+    if all.is_empty() {
+        return Err("node is not installed".to_owned());
+    }
+    all.sort();
+    Ok(all)
+}
+
 /// Asks for at least `count` CPUs that this process may use, and gives their numbers.
 ///
 /// # Errors

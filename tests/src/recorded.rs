@@ -25,7 +25,7 @@ use std::fmt::{self, Display, Formatter};
 
 use anyhow::{Context as _, Result, bail};
 use flame_bpf::process::{CopiedText, FunctionEvent, ProcessKey};
-use flame_bpf::runtime;
+use flame_bpf::runtime::Namer;
 use profiler_common::abi::FrameWord;
 use profiler_common::runtime::{
     Chain, DESCRIPTOR_WORDS, Described, Encoding, FunctionInfo, NativeFrame, Piece, Process,
@@ -302,7 +302,8 @@ fn walk_in(process: &impl Process, natives: &[NativeFrame], breaks: bool) -> Wal
         Some(RuntimeKind::Ruby) => walk_of::<Ruby>(process, natives, breaks),
         Some(RuntimeKind::LuaJit) => walk_of::<LuaJit>(process, natives, breaks),
         Some(RuntimeKind::Lua) => walk_of::<Lua>(process, natives, breaks),
-        None => Walk {
+        // Its frames are native ones.
+        Some(RuntimeKind::V8) | None => Walk {
             shown: Vec::new(),
             lines: Vec::new(),
         },
@@ -358,7 +359,7 @@ fn name_of<R: FunctionInfo>(process: &impl Process, address: u64) -> Option<Stri
         call: FrameWord(0),
         position: FrameWord(0),
     };
-    let function = runtime::function(&event, &[0; DESCRIPTOR_WORDS])?;
+    let function = Namer::default().function(&event, &[0; DESCRIPTOR_WORDS])?;
     Some(format!(
         "{} ({}:{})",
         function.name, function.file, function.first_line

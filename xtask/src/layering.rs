@@ -123,7 +123,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "code", "kernel", "object", "priority", "process", "profile", "runtime", "targets",
         ],
     ),
-    ("runtime", &["object", "process"]),
+    ("runtime", &["object", "process", "profile"]),
     ("code", &["object"]),
     ("probe", &["output", "profile"]),
     ("debuginfod", &["object"]),

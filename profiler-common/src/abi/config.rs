@@ -89,6 +89,8 @@ switches! {
     /// Show the frames of interpreters. [`TaskLayout`] and [`MappingLayout`] hold true offsets then, that of the thread pointer
     /// among them, and user stacks are walked by unwind rows.
     RUNTIMES,
+    /// A native frame that runs one function of a runtime's is shown beside it.
+    LOOP_FRAMES,
     /// A successor of the program runs in its place as soon as there is one.
     SUCCESSORS,
     /// Write log lines: why walks ended, and what was not found.

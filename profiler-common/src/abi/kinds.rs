@@ -73,6 +73,8 @@ kinds! {
     LuaJit = 4, short: "luajit", frame_type: "luajit";
     /// PUC Lua.
     Lua = 5, short: "lua", frame_type: "lua";
+    /// V8: JavaScript.
+    V8 = 6, short: "js", frame_type: "v8js";
 }
 
 #[cfg(test)]

@@ -194,7 +194,7 @@ fn walk_all<R: Chain>(
 
 /// The caller of a frame in a runtime's own code, as the kernel half finds it; none if the code is not the runtime's.
 pub fn caller_in_code<R: CodeOwner>(process: &impl Process, frame: &Frame) -> Option<Frame> {
-    let mut place = R::search_from(frame);
+    let mut place = R::search_from(process, frame);
     for _ in 0..R::TURNS {
         match R::search(process, place) {
             ControlFlow::Continue(next) => place = next,

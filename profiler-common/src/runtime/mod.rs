@@ -5,7 +5,7 @@
 //! any other way than through [`Process`], a panic. The same code runs in the kernel, in user space, and in tests over
 //! recorded memory.
 //!
-//! There are two doors. A [`CodeOwner`] has frames on the native stack, in code that it made. An interpreter's frames lie in memory
+//! There are three doors. A [`CodeOwner`] has frames on the native stack, in code that it made, and a runtime with [`FrameFunction`]s has them in its file's code. An interpreter's frames lie in memory
 //! of its own and form a [`Chain`], from the innermost to the outermost. Its *levels* are the parts of it that one native
 //! frame runs: the frame of the interpreter's loop. A walk begins the chain once, at the first native frame that lies in
 //! the runtime's object, and asks of each such frame whether it is the next level. See `docs/internals/runtimes.md`.
@@ -20,6 +20,7 @@ pub mod perl;
 pub mod php;
 pub mod ruby;
 pub mod thread;
+pub mod v8;
 
 pub use crate::abi::{FUNCTION_BITS, RuntimeKind, RuntimeKinds};
 pub use cpython::CPython;
@@ -28,6 +29,7 @@ pub use luajit::LuaJit;
 pub use perl::Perl;
 pub use php::Php;
 pub use ruby::Ruby;
+pub use v8::V8;
 
 use crate::walk::{
     Memory,
@@ -46,6 +48,9 @@ pub const CURSOR_WORDS: usize = 24;
 
 /// Words of the longest structure that is copied at once: [`Process::fetch`].
 pub const FETCH_WORDS: usize = 24;
+
+/// Words that a runtime remembers: [`Process::remember`].
+pub const REMEMBERED_WORDS: usize = 8;
 
 /// The file that a runtime is in, as the runtime's code sees it.
 pub trait Described {
@@ -81,6 +86,17 @@ pub trait Process: Memory + Described {
 
     /// A word of what was fetched last, below [`FETCH_WORDS`]. What lies behind the bytes that were fetched may be anything.
     fn fetched(&self, index: usize) -> u64;
+
+    /// A word that was [remembered](Self::remember), by its number below [`REMEMBERED_WORDS`]; or zero.
+    #[inline(always)]
+    fn remembered(&self, _index: usize) -> u64 {
+        0
+    }
+
+    /// Remembers a word that saves reads later, in this process or another: to be believed only where a wrong one does no more harm
+    /// than what a process may put into its memory itself.
+    #[inline(always)]
+    fn remember(&self, _index: usize, _value: u64) {}
 
     /// The word of what was fetched last that begins `offset` bytes in, where it is aligned; otherwise what of it lies in the
     /// same eight bytes.
@@ -269,6 +285,9 @@ pub trait FunctionInfo {
     /// [`FunctionInfo::owner`]; none if that is not needed.
     const OWN_FRAME: Option<usize> = None;
 
+    /// Whether the runtime's own frames are native frames: what [`CodeOwner::own_frame`] says is noted.
+    const FRAMES_ARE_NATIVE: bool = false;
+
     /// Whether functions have no names of their own, but are called what their callers' code calls them.
     const NAMED_BY_CALLER: bool = false;
 
@@ -284,6 +303,16 @@ pub trait FunctionInfo {
     #[inline(always)]
     fn owner(_process: &impl Process, _function: u64, _own_frame: u64) -> Option<(Piece, u64)> {
         None
+    }
+
+    /// As [`strings`](Self::strings), with what the runtime's own frame tells, if its address is not zero.
+    #[inline(always)]
+    fn strings_in_frame(process: &impl Process, function: u64, own_frame: u64) -> Option<Strings> {
+        let mut strings = Self::strings(process, function)?;
+        if let Some((owner, extra)) = Self::owner(process, function, own_frame) {
+            (strings.owner, strings.extra) = (owner, extra);
+        }
+        Some(strings)
     }
 }
 
@@ -337,13 +366,20 @@ pub trait CodeOwner: FunctionInfo {
     fn misplaces_stack_pointer(file: &impl Described, address: u64) -> bool;
 
     /// Where the search begins for what proves that a frame's code is the runtime's.
-    fn search_from(frame: &Frame) -> u64;
+    fn search_from(process: &impl Process, frame: &Frame) -> u64;
 
     /// One turn of the search: breaks with what it looks for, or zero if there is none, or goes on from another place.
     fn search(process: &impl Process, place: u64) -> ControlFlow<u64, u64>;
 
     /// The caller of a frame, by what the search found.
     fn caller(process: &impl Process, frame: &Frame, found: u64) -> Option<Frame>;
+
+    /// The address of the runtime's own frame, by what the search found, for
+    /// [`FunctionInfo::strings_in_frame`]; zero if there is none.
+    #[inline(always)]
+    fn own_frame(_found: u64) -> u64 {
+        0
+    }
 
     /// The function of a frame, by what the search found, shown in place of its address; none if the frame's code says none. What
     /// was compiled into it, user space tells by the position.
@@ -353,9 +389,20 @@ pub trait CodeOwner: FunctionInfo {
     }
 }
 
+/// A runtime that runs one function in each native frame of some code of its file: which, the frame says. It is shown in the place of the
+/// native frame, or in front of it.
+pub trait FrameFunction: FunctionInfo {
+    /// Whether a native frame at this address, the object's own, may run a function. Says no only where
+    /// [`function_in`](Self::function_in) has none, and does nothing else, whatever the frame.
+    fn may_have_function(file: &impl Described, address: u64) -> bool;
+
+    /// The function that a native frame runs.
+    fn function_in(process: &impl Process, native: &NativeFrame) -> Option<ChainFrame>;
+}
+
 /// Hands the table of runtimes to a macro. For each kind: the kernel half's subprogram that finds its strings; if it is a
 /// [`Chain`], the type that implements that, and the subprograms that enter a level and take a step; if it is a [`CodeOwner`], the
-/// type, and the subprogram that leaves its code.
+/// type, and the subprogram that leaves its code; if it has [`FrameFunction`]s, the type, and the subprogram that shows one.
 #[macro_export]
 macro_rules! runtimes {
     ($with:ident) => {
@@ -366,6 +413,7 @@ macro_rules! runtimes {
             Perl perl_strings, chain Perl perl_level perl_step;
             LuaJit luajit_strings, chain LuaJit luajit_level luajit_step, code LuaJit leave_luajit_code;
             Lua lua_strings, chain Lua lua_level lua_step;
+            V8 v8_strings, code V8 leave_v8_code, frame V8 v8_function;
         }
     };
 }

@@ -208,9 +208,9 @@ pub(crate) fn finish(scratch: &'static Scratch) {
     if guess.first_words.load() == 0 {
         return;
     }
-    let frames = walk.words.load().wrapping_sub(chains.words.load());
+    let frames = walk.words.load().wrapping_sub(chains.seconds.load());
     let has_ended = walk.end.load() != StackEnd::Truncated as u64;
-    if has_ended || frames.wrapping_add(chains.words.load() / 2) >= MAX_USER_FRAMES as u64 - 1 {
+    if has_ended || frames >= MAX_USER_FRAMES as u64 - 1 {
         walk.add_fallback(Fallbacks::GUESS);
         known.fruitless.store(0);
         return;

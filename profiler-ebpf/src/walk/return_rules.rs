@@ -97,13 +97,12 @@ subprog! {
 /// For how many native frames more there is room.
 #[inline(always)]
 fn room(scratch: &'static Scratch) -> u32 {
-    let others = if config::has(Switches::RUNTIMES) || config::has(Switches::GUESS) {
-        scratch.chains.words.load()
+    let seconds = if config::has(Switches::RUNTIMES) {
+        scratch.chains.seconds.load()
     } else {
         0
     };
-    // A frame of an interpreter has two words.
-    let frames = scratch.walk.words.load().wrapping_sub(others / 2);
+    let frames = scratch.walk.words.load().wrapping_sub(seconds);
     (MAX_USER_FRAMES as u32).saturating_sub(frames as u32)
 }
 

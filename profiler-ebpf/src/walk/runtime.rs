@@ -15,6 +15,7 @@ pub(crate) use table::{NAMED_BY_CALLER, strings_of};
 
 use crate::{
     platform::{
+        config,
         maps::{RUNTIMES, Scratch},
         subprog::subprog,
     },
@@ -26,11 +27,13 @@ use crate::{
 };
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
-    abi::{CodeState, FrameTag, FrameWord, MAX_USER_FRAMES, MAX_USER_WORDS, StackEnd},
-    runtime::{Begin, Chain, ChainFrame, Cursor, FunctionInfo, NativeFrame, RuntimeKind},
+    abi::{CodeState, FrameTag, FrameWord, MAX_USER_FRAMES, MAX_USER_WORDS, StackEnd, Switches},
+    runtime::{
+        Begin, Chain, ChainFrame, Cursor, FrameFunction, FunctionInfo, NativeFrame, RuntimeKind,
+    },
 };
 use scratch::{Chains, RUNTIME_KINDS};
-use table::{MAKE_CODE, boundary_of, level_of, may_run_level_of, step_of};
+use table::{HAVE_FRAME_FUNCTIONS, MAKE_CODE, boundary_of, level_of, may_run_level_of, step_of};
 use view::{File, View};
 
 /// Steps of one walk along chains, at most: forged memory must not hold up the CPU.
@@ -113,7 +116,13 @@ fn insert(
         // Which level's it is cannot be told; what is left is shown behind the mark.
         return ControlFlow::Continue(());
     }
-    let Some(kind) = prepare(chains, descriptor, bias) else {
+    let runtime = may_run_level(descriptor, address);
+    let kind = if HAVE_FRAME_FUNCTIONS >> (runtime.wrapping_sub(1) & 63) & 1 != 0 {
+        describe(chains, descriptor, bias)
+    } else {
+        prepare(chains, descriptor, bias)
+    };
+    let Some(kind) = kind else {
         return ControlFlow::Continue(());
     };
     chains.caller_sp.store(scratch.walk.sp());
@@ -166,6 +175,17 @@ pub(crate) fn may_run_level(descriptor: u32, address: u64) -> u64 {
     } else {
         0
     }
+}
+
+/// Whether code at an address of the object's own is this descriptor's runtime's and of the kind that keeps frame pointers wherever it
+/// calls.
+#[inline(always)]
+pub(crate) fn keeps_frame_pointers(descriptor: u32, address: u64) -> bool {
+    if descriptor == 0 {
+        return false;
+    }
+    let runtime = may_run_level(descriptor, address);
+    runtime != 0 && HAVE_FRAME_FUNCTIONS >> (runtime.wrapping_sub(1) & 63) & 1 != 0
 }
 
 /// Whether a native frame that may run a level of a runtime's, by [`may_run_level`], runs none, being below `caller_sp`.
@@ -251,6 +271,54 @@ fn level<R: Chain>(cpu_slot: u32, kind: RuntimeKind) -> ControlFlow<u64> {
     ControlFlow::Continue(())
 }
 
+/// Puts the function that the native frame that was noted last runs in its place, or in front of it, if that runs one of this
+/// runtime's.
+#[inline(always)]
+fn put_function<R: FrameFunction>(cpu_slot: u32, kind: RuntimeKind) -> ControlFlow<u64> {
+    let Some(scratch) = Scratch::of(cpu_slot) else {
+        return ControlFlow::Continue(());
+    };
+    let chains = &scratch.chains;
+    if chains.is_rest.load() != 0 {
+        return ControlFlow::Continue(());
+    }
+    let Some(view) = View::of(scratch, kind) else {
+        return ControlFlow::Continue(());
+    };
+    let Some(frame) = R::function_in(&view, &view.native()) else {
+        return ControlFlow::Continue(());
+    };
+    let Some((place, last)) = word_before(scratch, scratch.walk.words.load()) else {
+        return ControlFlow::Continue(());
+    };
+    // Hidden from the compiler, which would check another number than the one that is used.
+    let first = black_box(place as usize);
+    if first > MAX_USER_WORDS - 3 {
+        return ControlFlow::Break(StackEnd::Truncated as u64);
+    }
+    let Some([function, position, native]) = scratch.user.get(1 + first..4 + first) else {
+        return ControlFlow::Break(StackEnd::Truncated as u64);
+    };
+    function.store(FrameWord::function(kind, frame.function, frame.check).0);
+    position.store(FrameWord::position(frame.check, frame.position).0);
+    let more = if config::has(Switches::LOOP_FRAMES) {
+        native.store(behind(chains, last));
+        2
+    } else {
+        1
+    };
+    scratch.walk.words.store(place.wrapping_add(1 + more));
+    scratch::add_words(chains, more, 1);
+    ControlFlow::Continue(())
+}
+
+/// The word of the native frame that was noted last, once there are frames in front of it: of frames that are not the first, user
+/// space takes the address one byte earlier.
+#[inline(always)]
+fn behind(chains: &'static Chains, word: u64) -> u64 {
+    word.wrapping_add(u64::from(chains.is_first.load() != 0))
+}
+
 /// Takes a step along this runtime's chain; behind the last of a level, puts the native frame that runs it. Of the rest of a
 /// chain, breaks there.
 #[inline(always)]
@@ -271,7 +339,7 @@ fn step<R: Chain>(cpu_slot: u32, kind: RuntimeKind) -> ControlFlow<u64> {
     chains.pending.store(0);
     let place = chains.place.load();
     let more = place.wrapping_sub(chains.level.load());
-    chains.words.store(chains.words.load().wrapping_add(more));
+    scratch::add_words(chains, more, more / 2);
     if chains.flags.load() & u64::from(TRUNCATED) != 0 {
         scratch.walk.words.store(place);
         return ControlFlow::Break(StackEnd::Truncated as u64);
@@ -280,9 +348,12 @@ fn step<R: Chain>(cpu_slot: u32, kind: RuntimeKind) -> ControlFlow<u64> {
     let Some(word) = scratch.user.get(1 + black_box(place as usize)) else {
         return ControlFlow::Break(StackEnd::Truncated as u64);
     };
-    // Of frames that are not the first, user space takes the address one byte earlier.
-    let moved = more != 0 && chains.is_first.load() != 0;
-    word.store(chains.last.load().wrapping_add(u64::from(moved)));
+    let last = chains.last.load();
+    word.store(if more != 0 {
+        behind(chains, last)
+    } else {
+        last
+    });
     scratch.walk.words.store(place.wrapping_add(1));
     ControlFlow::Continue(())
 }
@@ -333,11 +404,9 @@ fn take_step<R: Chain>(view: &View, kind: RuntimeKind) -> ControlFlow<()> {
     } else {
         chains.place.load()
     };
-    let others = chains
-        .words
-        .load()
-        .wrapping_add(place.wrapping_sub(chains.level.load()));
-    let is_full = place.wrapping_sub(others / 2) >= MAX_USER_FRAMES as u64;
+    let of_level = place.wrapping_sub(chains.level.load()) / 2;
+    let seconds = chains.seconds.load().wrapping_add(of_level);
+    let is_full = place.wrapping_sub(seconds) >= MAX_USER_FRAMES as u64;
     chains.flags.store(u64::from(frame.flags));
     chains.place.store(place);
     if frame.flags & (ChainFrame::FRAME | ChainFrame::BROKEN) != 0 {
@@ -382,13 +451,12 @@ fn put_strings<R: FunctionInfo>(
 ) -> Option<()> {
     let scratch = Scratch::of(cpu_slot)?;
     let view = View::of(scratch, kind)?;
-    let mut strings = R::strings(&view, function)?;
-    if R::OWN_FRAME.is_some() {
-        let own = own_frames::address(&scratch.chains, place as usize);
-        if let Some((owner, extra)) = R::owner(&view, function, own) {
-            (strings.owner, strings.extra) = (owner, extra);
-        }
-    }
+    let own = if R::OWN_FRAME.is_some() || R::FRAMES_ARE_NATIVE {
+        own_frames::address(&scratch.chains, place as usize)
+    } else {
+        0
+    };
+    let strings = R::strings_in_frame(&view, function, own)?;
     let report = &scratch.report;
     for (place, piece) in report
         .pieces

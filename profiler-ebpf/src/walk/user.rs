@@ -76,9 +76,9 @@ impl UserWalk {
             return_rules::follow_return_rules(self.cpu_slot);
         }
         let others = self.other_words();
-        let index = (self.scratch.walk.words.load() as u32).wrapping_sub(others);
-        // A frame of an interpreter has two words.
-        if index + others.div_ceil(2) >= MAX_USER_FRAMES as u32 {
+        let words = self.scratch.walk.words.load() as u32;
+        let index = words.wrapping_sub(others);
+        if words.wrapping_sub(self.second_words()) >= MAX_USER_FRAMES as u32 {
             return end(StackEnd::Truncated);
         }
         // Hidden from the compiler, which would compute the place before it has checked the number.
@@ -171,6 +171,20 @@ impl UserWalk {
                 table as u32,
                 address.wrapping_add(found.shift.load()),
             ) {
+                Some(_)
+                    if config::has(Switches::RUNTIMES)
+                        && frame.has_called()
+                        && runtime::keeps_frame_pointers(
+                            CodeState(table).runtime(),
+                            address.wrapping_add(found.shift.load()),
+                        ) =>
+                {
+                    let runtime = CodeState(table).runtime();
+                    let own_address = address.wrapping_add(found.shift.load());
+                    let rule = Rule::FRAME_POINTER;
+                    return_rules::keep_return_rule(self.cpu_slot, rule, runtime, own_address);
+                    rules::follow_rule(self.cpu_slot, rule)
+                }
                 Some(Rule::UNREAD) => {
                     // Stretches that are read together are of the object's own addresses.
                     let own_address = address.wrapping_add(found.shift.load());
@@ -242,6 +256,16 @@ impl UserWalk {
     fn other_words(&self) -> u32 {
         if config::has(Switches::RUNTIMES) || config::has(Switches::GUESS) {
             self.scratch.chains.words.load() as u32
+        } else {
+            0
+        }
+    }
+
+    /// How many words there are that are the second of a frame.
+    #[inline(always)]
+    fn second_words(&self) -> u32 {
+        if config::has(Switches::RUNTIMES) {
+            self.scratch.chains.seconds.load() as u32
         } else {
             0
         }

@@ -42,19 +42,33 @@ pub(crate) enum WithoutTable {
 }
 
 impl WithoutTable {
-    /// That of a file, other than in the `described` ranges, which ascend by their start; none if there is none. What can be read
-    /// is, if `reads` says so.
-    pub(crate) fn find(image: &Image<'_>, described: &[Range<u64>], reads: bool) -> Option<Self> {
-        let gaps = gaps(image, described);
+    /// That of a file, other than in the `described` ranges, which ascend by their start. What can be read is, if `reads` says so.
+    /// `kept`: code that is known to keep frame pointers.
+    pub(crate) fn find(
+        image: &Image<'_>,
+        described: &[Range<u64>],
+        reads: bool,
+        kept: Option<Range<u64>>,
+    ) -> Vec<Self> {
+        let mut known = described.to_vec();
+        known.extend(kept.clone());
+        known.sort_by_key(|range| range.start);
+        let gaps = gaps(image, &known);
+        let mut found: Vec<Self> = kept
+            .map(|kept| Self::KeepsFramePointers(vec![kept]))
+            .into_iter()
+            .collect();
         if gaps.is_empty() {
-            return None;
+            return found;
         }
         if kept::keeps_frame_pointers(image.file, &gaps) {
             let ranges = gaps.iter().map(Part::addresses).collect();
-            return Some(Self::KeepsFramePointers(ranges));
+            found.push(Self::KeepsFramePointers(ranges));
+        } else {
+            let read = reads.then(|| Undescribed::in_gaps(image, &known, gaps));
+            found.push(Self::Readable(read.flatten()));
         }
-        let read = reads.then(|| Undescribed::in_gaps(image, described, gaps));
-        Some(Self::Readable(read.flatten()))
+        found
     }
 }
 

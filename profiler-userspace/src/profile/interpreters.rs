@@ -10,12 +10,42 @@ use super::normalized::{LocationIndex, NormalizedStack, NormalizedStackIndex};
 use foldhash::HashMap;
 use profiler_common::runtime::RuntimeKind;
 
+/// The native functions of a runtime that are left out unless they are asked for: its loop, and what leads to it and from it.
+#[derive(Clone, Copy, Debug)]
+pub struct Glue {
+    /// Their names. An asterisk stands for any characters.
+    pub names: &'static [&'static str],
+    /// Whether each function stands in front of the loop that runs it, whatever that is called.
+    pub has_loop: bool,
+}
+
+impl Glue {
+    /// Functions with these names, and the loop.
+    #[must_use]
+    pub const fn around_loop(names: &'static [&'static str]) -> Self {
+        Self {
+            names,
+            has_loop: true,
+        }
+    }
+
+    /// Whether a native function is one of them, by its name.
+    pub fn has(&self, name: &str) -> bool {
+        self.names
+            .iter()
+            .any(|pattern| match pattern.split_once('*') {
+                Some((start, end)) => {
+                    let rest = name.strip_prefix(start);
+                    rest.is_some_and(|rest| rest.ends_with(end))
+                }
+                None => *pattern == name,
+            })
+    }
+}
+
 /// Leaves the interpreters' own frames out. `glue`: the names of a runtime's.
 #[must_use]
-pub fn without_loops(
-    mut profile: Profile,
-    glue: impl Fn(RuntimeKind) -> &'static [&'static str],
-) -> Profile {
+pub fn without_loops(mut profile: Profile, glue: impl Fn(RuntimeKind) -> Glue) -> Profile {
     let kinds: Vec<Option<RuntimeKind>> = profile
         .locations()
         .iter()
@@ -60,7 +90,7 @@ fn kept(
     profile: &Profile,
     kinds: &[Option<RuntimeKind>],
     locations: &[LocationIndex],
-    glue: &impl Fn(RuntimeKind) -> &'static [&'static str],
+    glue: &impl Fn(RuntimeKind) -> Glue,
 ) -> Box<[LocationIndex]> {
     let kind = |at: usize| kinds[locations[at].0 as usize];
     let mut hidden = vec![false; locations.len()];
@@ -68,16 +98,16 @@ fn kept(
     let mut object = None;
     for at in 0..locations.len() {
         let Some(runtime) = kind(at) else { continue };
-        let names = glue(runtime);
+        let glue = glue(runtime);
         // The loop stands towards the root of the last frame that it runs.
         for place in at + 1..locations.len() {
             if kind(place).is_some() {
                 break;
             }
             let location = profile.location_at(locations[place]);
-            let is_loop = place == at + 1 && location.kind == FrameKind::User;
+            let is_loop = glue.has_loop && place == at + 1 && location.kind == FrameKind::User;
             object = object.or(location.mapping.filter(|_| is_loop));
-            if !is_loop && !is_glue(profile, locations[place], names, object) {
+            if !is_loop && !is_glue(profile, locations[place], glue, object) {
                 break;
             }
             hidden[place] = true;
@@ -85,7 +115,7 @@ fn kept(
         // What it calls stands towards the leaf. Where the thread is, is no glue.
         let is_called = (0..at).rev().find(|place| kind(*place).is_some());
         for place in (is_called.map_or(at, |called| called + 1)..at).rev() {
-            if !is_glue(profile, locations[place], names, object) {
+            if !is_glue(profile, locations[place], glue, object) {
                 break;
             }
             hidden[place] = true;
@@ -102,7 +132,7 @@ fn kept(
 fn is_glue(
     profile: &Profile,
     location: LocationIndex,
-    names: &[&str],
+    glue: Glue,
     object: Option<super::model::MappingIndex>,
 ) -> bool {
     let name = profile.name_at(location);
@@ -113,5 +143,27 @@ fn is_glue(
     let is_nameless = name.starts_with('[') && name.ends_with(']');
     // The compiler's parts of a function: `.cold`, `.part.0`, `.constprop.0`.
     let stem = name.split('.').next().unwrap_or(name);
-    names.contains(&stem) || (is_nameless && object.is_some() && location.mapping == object)
+    glue.has(stem) || (is_nameless && object.is_some() && location.mapping == object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn glue_is_told_by_names_and_patterns() {
+        let glue = Glue::around_loop(&["loop", "Builtins_*Handler", "enter*"]);
+        for name in [
+            "loop",
+            "Builtins_AddHandler",
+            "Builtins_Handler",
+            "enter",
+            "entering",
+        ] {
+            assert!(glue.has(name), "{name}");
+        }
+        for name in ["loops", "Builtins_Add", "AddHandler", "center", ""] {
+            assert!(!glue.has(name), "{name}");
+        }
+    }
 }

@@ -15,15 +15,18 @@ mod perl;
 mod php;
 mod ruby;
 mod search;
+mod v8;
 
 pub use memory::TargetMemory;
 
 use crate::object::Image;
 use crate::process::{FunctionEvent, FunctionLines, RuntimeFunction};
+use crate::profile::interpreters::Glue;
 use memchr::memmem;
 use profiler_common::runtime::{DESCRIPTOR_WORDS, Encoding, RuntimeKind};
 use std::ffi::OsStr;
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
@@ -39,6 +42,14 @@ pub struct Detected {
     pub name: String,
     /// How its frames are found; otherwise why they are not, as the end of a sentence: `its version is not known`.
     pub words: Result<Box<Words>, &'static str>,
+}
+
+impl Detected {
+    /// Code of the file that keeps frame pointers throughout, and of which nothing else need be known.
+    pub fn keeps_frame_pointers(&self) -> Option<Range<u64>> {
+        let words = self.words.as_ref().ok()?;
+        (self.kind == RuntimeKind::V8).then(|| v8::builtins_in(words))
+    }
 }
 
 /// Properties of a runtime beside its frames.
@@ -57,9 +68,9 @@ struct Row {
     /// Meaning of positions in a function.
     lines: Lines,
     /// The native functions that are the interpreter's loop, or lead to it and from it.
-    glue: &'static [&'static str],
+    glue: Glue,
     /// Completes what the event says, where functions have no names of their own.
-    complete: Option<fn(&FunctionEvent, &TargetMemory, &mut RuntimeFunction)>,
+    complete: Option<fn(&FunctionEvent, &TargetMemory, &mut Namer, &mut RuntimeFunction)>,
 }
 
 /// Meaning of positions in functions.
@@ -87,7 +98,7 @@ static RUNTIMES: [Row; RuntimeKind::ALL.len()] = [
         unnamed: "<anonymous>",
         is_nameless: cpython::is_nameless,
         lines: Lines::Read(cpython::lines),
-        glue: cpython::GLUE,
+        glue: Glue::around_loop(cpython::GLUE),
         complete: None,
     },
     Row {
@@ -98,7 +109,7 @@ static RUNTIMES: [Row; RuntimeKind::ALL.len()] = [
         unnamed: "<file>",
         is_nameless: perl::is_nameless,
         lines: Lines::Position,
-        glue: perl::GLUE,
+        glue: Glue::around_loop(perl::GLUE),
         complete: None,
     },
     Row {
@@ -109,7 +120,7 @@ static RUNTIMES: [Row; RuntimeKind::ALL.len()] = [
         unnamed: "<file>",
         is_nameless: php::is_nameless,
         lines: Lines::Position,
-        glue: php::GLUE,
+        glue: Glue::around_loop(php::GLUE),
         complete: None,
     },
     Row {
@@ -120,7 +131,7 @@ static RUNTIMES: [Row; RuntimeKind::ALL.len()] = [
         unnamed: "<anonymous>",
         is_nameless: ruby::is_nameless,
         lines: Lines::Read(ruby::lines),
-        glue: ruby::GLUE,
+        glue: Glue::around_loop(ruby::GLUE),
         complete: Some(ruby::complete),
     },
     Row {
@@ -131,7 +142,7 @@ static RUNTIMES: [Row; RuntimeKind::ALL.len()] = [
         unnamed: "<anonymous>",
         is_nameless: |_| true,
         lines: Lines::Read(luajit::lines),
-        glue: luajit::GLUE,
+        glue: Glue::around_loop(luajit::GLUE),
         complete: Some(luajit::complete),
     },
     Row {
@@ -142,8 +153,19 @@ static RUNTIMES: [Row; RuntimeKind::ALL.len()] = [
         unnamed: "<anonymous>",
         is_nameless: |_| true,
         lines: Lines::Read(lua::lines),
-        glue: lua::GLUE,
+        glue: Glue::around_loop(lua::GLUE),
         complete: Some(lua::complete),
+    },
+    Row {
+        kind: RuntimeKind::V8,
+        in_file_names: "node",
+        detect: v8::detect,
+        separator: ".",
+        unnamed: v8::UNNAMED,
+        is_nameless: |_| false,
+        lines: Lines::Position,
+        glue: v8::GLUE,
+        complete: Some(v8::complete),
     },
 ];
 
@@ -165,42 +187,54 @@ pub fn detect(file: &File) -> Option<Detected> {
     RUNTIMES.iter().find_map(|row| (row.detect)(&image))
 }
 
-/// The native functions of a runtime that are left out unless they are asked for: its loop, and what leads to it and from it.
-pub fn glue(kind: RuntimeKind) -> &'static [&'static str] {
+/// See [`Glue`].
+pub fn glue(kind: RuntimeKind) -> Glue {
     row(kind).glue
 }
 
-/// The function that an event is about. Lines are read from the process, if it still runs the same code there.
-pub fn function(event: &FunctionEvent, descriptor: &Words) -> Option<RuntimeFunction> {
-    let kind = event.function.runtime()?;
-    let row = row(kind);
-    let name = text(&event.name);
-    let owner = text(&event.owner);
-    let name = match (owner.is_empty(), name.is_empty()) {
-        (_, true) => row.unnamed.to_owned(),
-        (true, false) => name,
-        (false, false) => format!("{owner}{}{name}", row.separator),
-    };
-    let is_nameless = name == row.unnamed || (row.is_nameless)(&name);
-    let lines = match row.lines {
-        Lines::Position => FunctionLines::Position,
-        Lines::Read(read) => read_lines(event, descriptor, read).unwrap_or(FunctionLines::None),
-    };
-    let mut function = RuntimeFunction {
-        kind,
-        is_unnamed: name == row.unnamed,
-        name,
-        is_nameless,
-        file: Arc::from(text(&event.file)),
-        first_line: event.first_line,
-        lines,
-        inlined: Box::default(),
-    };
-    if let Some(complete) = row.complete {
-        let memory = TargetMemory::new(event.process_key.tgid, *descriptor, event.bias);
-        complete(event, &memory, &mut function);
+/// Names functions. Keeps what many functions share.
+#[derive(Debug, Default)]
+pub struct Namer {
+    scripts: v8::Scripts,
+}
+
+impl Namer {
+    /// The function that an event is about. Lines are read from the process, if it still runs the same code there.
+    pub fn function(
+        &mut self,
+        event: &FunctionEvent,
+        descriptor: &Words,
+    ) -> Option<RuntimeFunction> {
+        let kind = event.function.runtime()?;
+        let row = row(kind);
+        let name = text(&event.name);
+        let owner = text(&event.owner);
+        let name = match (owner.is_empty(), name.is_empty()) {
+            (_, true) => row.unnamed.to_owned(),
+            (true, false) => name,
+            (false, false) => format!("{owner}{}{name}", row.separator),
+        };
+        let is_nameless = name == row.unnamed || (row.is_nameless)(&name);
+        let lines = match row.lines {
+            Lines::Position => FunctionLines::Position,
+            Lines::Read(read) => read_lines(event, descriptor, read).unwrap_or(FunctionLines::None),
+        };
+        let mut function = RuntimeFunction {
+            kind,
+            is_unnamed: name == row.unnamed,
+            name,
+            is_nameless,
+            file: Arc::from(text(&event.file)),
+            first_line: event.first_line,
+            lines,
+            inlined: Box::default(),
+        };
+        if let Some(complete) = row.complete {
+            let memory = TargetMemory::new(event.process_key.tgid, *descriptor, event.bias);
+            complete(event, &memory, self, &mut function);
+        }
+        Some(function)
     }
-    Some(function)
 }
 
 /// Reads lines from the process, if it runs the same code before and after.

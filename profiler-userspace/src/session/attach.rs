@@ -155,6 +155,7 @@ fn switches(plan: &Plan) -> Switches {
             capture.kernel_stacks || reasons || wakers || wall || leaf_words,
         )
         .with_if(Switches::RUNTIMES, capture.user_stacks && capture.runtimes)
+        .with_if(Switches::LOOP_FRAMES, plan.naming.interpreter_frames)
         .with_if(
             Switches::GUESS,
             capture.guess && capture.call_graph == CallGraph::Auto,

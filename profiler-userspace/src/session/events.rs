@@ -10,7 +10,7 @@ use crate::kernel::{Kernel, KernelEvent};
 use crate::process::{
     FunctionEvent, Look, MappingEvent, ProcessKey, Processes, Todo, Unopened, vdso,
 };
-use crate::runtime;
+use crate::runtime::Namer;
 use crate::unwind::loader::CodeKeys as _;
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,7 @@ pub(super) struct EventHandler {
     /// None where stacks are walked by frame pointers alone.
     pub(super) tables: Option<Tables>,
     pub(super) rescans: RescanQueue,
+    namer: Namer,
 }
 
 impl EventHandler {
@@ -38,6 +39,7 @@ impl EventHandler {
             processes,
             tables,
             rescans: RescanQueue::default(),
+            namer: Namer::default(),
         }
     }
 
@@ -95,7 +97,7 @@ impl EventHandler {
     fn take_in_function(&mut self, kernel: &Kernel, event: &FunctionEvent) {
         let descriptor = kernel.descriptor(event.descriptor);
         if let Some(function) =
-            descriptor.and_then(|descriptor| runtime::function(event, &descriptor))
+            descriptor.and_then(|descriptor| self.namer.function(event, &descriptor))
         {
             self.processes.add_function(event, function);
         }

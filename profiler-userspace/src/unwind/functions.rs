@@ -167,7 +167,7 @@ mod tests {
         /// From one address to the next, in bytes.
         const STEP: usize = 20_011;
         let file = File::open(std::env::current_exe().unwrap()).unwrap();
-        let table = UnwindTable::read_expecting(&file, Depth::Described, |_| ()).unwrap();
+        let table = UnwindTable::read_expecting(&file, Depth::Described, None, |_| ()).unwrap();
         let code = table.ranges.iter().map(|range| range.addresses.clone());
         let code = code.max_by_key(|code| code.end - code.start).unwrap();
         let (mut all, mut followed, mut wrong) = (0, 0, 0);

@@ -149,7 +149,7 @@ impl UnwindTable {
     /// # Errors
     /// See [`Error`]. An object without unwind sections is no error: its table has no rule.
     pub fn read(file: &File) -> Result<Self, Error> {
-        Self::read_expecting(file, Depth::Code, |_| ())
+        Self::read_expecting(file, Depth::Code, None, |_| ())
     }
 
     /// As [`read`](Self::read), to this depth. Calls `expect` with the estimated [size](Self::bytes) of the table before the
@@ -160,6 +160,7 @@ impl UnwindTable {
     pub fn read_expecting(
         file: &File,
         depth: Depth,
+        kept: Option<Range<u64>>,
         expect: impl FnOnce(u64),
     ) -> Result<Self, Error> {
         let image = &Image::read(file)?;
@@ -173,7 +174,7 @@ impl UnwindTable {
         expect(sources.bytes() / 5 * 4 + of_go / GO_TABLE_SHARE);
         let go = go.as_mut();
         Ok(Self::make(sources, unread, go, context, |described| {
-            WithoutTable::find(image, described, depth == Depth::Code)
+            WithoutTable::find(image, described, depth == Depth::Code, kept)
         }))
     }
 
@@ -184,7 +185,7 @@ impl UnwindTable {
     pub fn parse(data: &[u8]) -> Result<Self, Error> {
         let file = RegularFile::in_memory("object", data).map_err(|_| Error::NotElf)?;
         source::Sources::find(&Image::read(&file.file)?, source::Large::Read)
-            .map(|sources| Self::make(sources, Vec::new(), None, None, |_| None))
+            .map(|sources| Self::make(sources, Vec::new(), None, None, |_| Vec::new()))
     }
 
     fn make(
@@ -192,21 +193,22 @@ impl UnwindTable {
         unread: Vec<Range<u64>>,
         mut go: Option<&mut GoFunctions<'_>>,
         context: Option<u64>,
-        without_table: impl FnOnce(&[Range<u64>]) -> Option<WithoutTable>,
+        without_table: impl FnOnce(&[Range<u64>]) -> Vec<WithoutTable>,
     ) -> Self {
         let mut found = eh_frame::collect(&sources, unread, go.as_deref_mut());
         if let Some(begin) = context {
             found.end_stacks_at(begin);
         }
-        match without_table(&found.addresses()) {
-            Some(WithoutTable::KeepsFramePointers(ranges)) => {
-                found.add_where_silent(|found| found.add_kept(ranges));
+        for code in without_table(&found.addresses()) {
+            match code {
+                WithoutTable::KeepsFramePointers(ranges) => {
+                    found.add_where_silent(|found| found.add_kept(ranges));
+                }
+                WithoutTable::Readable(Some(code)) => {
+                    found.add_where_silent(|found| assembly::describe(&code, found));
+                }
+                WithoutTable::Readable(None) => found.statistics.has_unread = true,
             }
-            Some(WithoutTable::Readable(Some(code))) => {
-                found.add_where_silent(|found| assembly::describe(&code, found));
-            }
-            Some(WithoutTable::Readable(None)) => found.statistics.has_unread = true,
-            None => {}
         }
         let mut table = compact::lay_out(&sources.code, &found);
         let of_go = go.map_or(0, |go| go.table_bytes());

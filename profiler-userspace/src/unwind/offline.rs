@@ -52,7 +52,7 @@ struct Object {
 impl Object {
     fn read(file: RegularFile) -> Option<Self> {
         // Those who wait are seldom in code that nothing describes, and there are many files.
-        let table = UnwindTable::read_expecting(&file.file, Depth::Outline, |_| ()).ok()?;
+        let table = UnwindTable::read_expecting(&file.file, Depth::Outline, None, |_| ()).ok()?;
         Some(Self {
             elf: Elf::read(&file.file)?,
             file: table.index.is_some().then_some(file),

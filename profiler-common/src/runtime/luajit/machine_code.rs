@@ -32,7 +32,7 @@ impl CodeOwner for LuaJit {
     }
 
     #[inline(always)]
-    fn search_from(frame: &Frame) -> u64 {
+    fn search_from(_: &impl Process, frame: &Frame) -> u64 {
         frame.sp.wrapping_add(FRAME_STEP - 1) & !(FRAME_STEP - 1)
     }
 

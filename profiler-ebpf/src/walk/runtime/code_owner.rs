@@ -3,10 +3,13 @@
 //! In: the frame that is looked at. Out: in its place, its caller; and in place of its word its function's, where the runtime knows
 //! one. Whether the code is the runtime's and where it goes on, its [`CodeOwner`] decides.
 
-use super::view::View;
-use crate::platform::{
-    loops::{Turn, repeat},
-    maps::Scratch,
+use super::{scratch::add_words, view::View};
+use crate::{
+    platform::{
+        loops::{Turn, repeat},
+        maps::Scratch,
+    },
+    walk::own_frames,
 };
 use core::{hint::black_box, marker::PhantomData, ops::ControlFlow};
 use profiler_common::{
@@ -23,7 +26,7 @@ pub(super) fn to_caller<R: CodeOwner>(cpu_slot: u32, kind: RuntimeKind) -> Optio
     let frame = scratch.walk.frame();
     let caller = R::caller(&view, &frame, found)?;
     if let Some(function) = R::function(&view, &frame, found) {
-        show(scratch, kind, function);
+        show(scratch, kind, function, R::own_frame(found));
     }
     scratch.walk.put(caller);
     Some(())
@@ -31,7 +34,12 @@ pub(super) fn to_caller<R: CodeOwner>(cpu_slot: u32, kind: RuntimeKind) -> Optio
 
 /// Puts a function in place of the address that was noted last, unless there is no room.
 #[inline(always)]
-fn show(scratch: &'static Scratch, kind: RuntimeKind, frame: ChainFrame) -> Option<()> {
+fn show(
+    scratch: &'static Scratch,
+    kind: RuntimeKind,
+    frame: ChainFrame,
+    own_frame: u64,
+) -> Option<()> {
     let words = scratch.walk.words.load();
     // Hidden from the compiler, which would check another number than the one that is used.
     let last = black_box(words as usize);
@@ -42,7 +50,10 @@ fn show(scratch: &'static Scratch, kind: RuntimeKind, frame: ChainFrame) -> Opti
     position.store(FrameWord::position(frame.check, frame.position).0);
     scratch.walk.words.store(words.wrapping_add(1));
     let chains = &scratch.chains;
-    chains.words.store(chains.words.load().wrapping_add(1));
+    if own_frame != 0 {
+        own_frames::note(chains, last.wrapping_sub(1), own_frame);
+    }
+    add_words(chains, 1, 1);
     Some(())
 }
 
@@ -51,11 +62,16 @@ fn show(scratch: &'static Scratch, kind: RuntimeKind, frame: ChainFrame) -> Opti
 pub(super) fn find<R: CodeOwner>(view: &View) -> Option<u64> {
     let mut search = Search::<R> {
         view: *view,
-        place: R::search_from(&view.scratch().walk.frame()),
+        place: R::search_from(view, &view.scratch().walk.frame()),
         found: 0,
         owner: PhantomData,
     };
-    repeat(R::TURNS, &mut search);
+    if R::TURNS == 1 {
+        // Without a loop's stack.
+        let _: ControlFlow<()> = search.turn(0);
+    } else {
+        repeat(R::TURNS, &mut search);
+    }
     (search.found != 0).then_some(search.found)
 }
 

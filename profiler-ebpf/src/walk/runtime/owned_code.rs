@@ -5,7 +5,7 @@
 
 use super::{
     describe, known, meet,
-    table::{CODE_OWNERS, anchor, leave_code_of, stack_pointer_of},
+    table::{CODE_OWNERS, anchor_of, leave_code_of, stack_pointer_of},
 };
 use crate::{
     platform::{
@@ -14,7 +14,7 @@ use crate::{
     },
     walk::code_cache,
 };
-use profiler_common::{abi::CodeState, walk::is_user_address};
+use profiler_common::{abi::CodeState, runtime::RuntimeKind, walk::is_user_address};
 
 /// Replaces the frame, in code without rows, by its caller, if a runtime made that code.
 #[inline(always)]
@@ -26,7 +26,7 @@ pub(crate) fn leave(cpu_slot: u32, scratch: &'static Scratch, is_first: bool) ->
     }
     // Which object the runtime lies in is found here, because that needs more stack than is left further down.
     let is_known = known(scratch).is_some_and(|known| known.runtime.load() != 0);
-    if !is_known && (!is_first || find_runtime(cpu_slot, scratch).is_none()) {
+    if !is_known && (!is_first || !find_owner(cpu_slot, scratch, kinds)) {
         return false;
     }
     leave_owned_code(cpu_slot)
@@ -46,20 +46,40 @@ subprog! {
 }
 
 subprog! {
-    /// An address in the file of the runtime whose code the innermost frame is in, by the registers; zero if there is none.
-    fn find_anchor(cpu_slot: u32) -> u64 {
+    /// An address in the file of the runtime with this number, if it is its code that the innermost frame is in, by the registers;
+    /// zero if there is none.
+    fn find_anchor(cpu_slot: u32, kind: u64) -> u64 {
         let address = Scratch::of(cpu_slot).and_then(|scratch| {
             let registers = &scratch.walk.registers;
-            anchor(|number| registers[usize::from(number & 15)].load())
+            anchor_of(kind, |number| registers[usize::from(number & 15)].load())
         });
         address.unwrap_or(0)
     }
 }
 
-/// Finds out which object the runtime lies in.
+/// Makes of the table of runtimes what asks those that own code.
+macro_rules! owners {
+    ($($kind:ident $strings:ident $(, $door:ident $type:ident $($subprog:ident)+)+;)+) => {
+        /// Finds out which object the runtime lies in, which is one of these kinds.
+        #[inline(always)]
+        fn find_owner(cpu_slot: u32, scratch: &'static Scratch, kinds: u64) -> bool {
+            $(if CODE_OWNERS >> RuntimeKind::$kind as u64 & 1 != 0
+                && kinds >> RuntimeKind::$kind as u64 & 1 != 0
+                && find_runtime(cpu_slot, scratch, RuntimeKind::$kind as u64).is_some()
+            {
+                return true;
+            })+
+            false
+        }
+    };
+}
+
+profiler_common::runtimes!(owners);
+
+/// Finds out which object the runtime lies in, if it is of this kind.
 #[inline(always)]
-fn find_runtime(cpu_slot: u32, scratch: &'static Scratch) -> Option<()> {
-    let address = find_anchor(cpu_slot);
+fn find_runtime(cpu_slot: u32, scratch: &'static Scratch, kind: u64) -> Option<()> {
+    let address = find_anchor(cpu_slot, kind);
     if !is_user_address(address) {
         return None;
     }

@@ -5,6 +5,7 @@
 
 use super::{
     TRUNCATED, known, prepare,
+    scratch::add_words,
     table::{OUTLIVE_NATIVE_FRAMES, level_of, step_of},
 };
 use crate::{
@@ -70,7 +71,7 @@ fn rest(cpu_slot: u32, scratch: &'static Scratch) -> Option<()> {
         };
         let mark = scratch.user.get(1 + black_box(words as usize))?;
         mark.store(FrameWord::new(FrameTag::Mark, why as u32).0);
-        chains.words.store(chains.words.load().wrapping_add(1));
+        add_words(chains, 1, 0);
         words = words.wrapping_add(1);
     }
     chains.level.store(words);
@@ -118,7 +119,7 @@ impl Turn for Rest {
         }
         let place = chains.place.load();
         let more = place.wrapping_sub(chains.level.load());
-        chains.words.store(chains.words.load().wrapping_add(more));
+        add_words(chains, more, more / 2);
         chains.level.store(place);
         enter_any_level(self.kind, self.cpu_slot, chains);
         ControlFlow::Continue(())

@@ -9,7 +9,7 @@ use crate::platform::{
 use core::ops::ControlFlow;
 use profiler_common::{
     abi::MAX_USER_FRAMES,
-    runtime::{CURSOR_WORDS, FETCH_WORDS, RuntimeKind, own_frames},
+    runtime::{CURSOR_WORDS, FETCH_WORDS, REMEMBERED_WORDS, RuntimeKind, own_frames},
 };
 
 /// The chains of interpreters that a walk follows.
@@ -21,6 +21,8 @@ pub(crate) struct Chains {
     pub(crate) over: Word,
     /// How many words of the stack are not of native frames.
     pub(crate) words: Word,
+    /// How many words are the second of a runtime's frame, so that there are as many fewer frames than words.
+    pub(crate) seconds: Word,
     /// How many steps were taken along chains in this walk.
     pub(crate) steps: Word,
     /// The thread's.
@@ -46,6 +48,8 @@ pub(crate) struct Chains {
     pub(crate) flags: Word,
     /// Words read of the process last; see [`profiler_common::runtime::Process::fetch`].
     pub(crate) fetched: [Word; FETCHED_PLACES],
+    /// See [`profiler_common::runtime::Process::remember`].
+    pub(crate) remembered: [Word; REMEMBERED_WORDS],
     /// By [`RuntimeKind`].
     pub(crate) of: [Chain; RUNTIME_KINDS],
     /// The address of the first of the runtime's own frames; zero if none was shown.
@@ -76,6 +80,7 @@ pub(crate) struct SavedChains {
     pub(crate) begun: Word,
     pub(crate) over: Word,
     pub(crate) words: Word,
+    pub(crate) seconds: Word,
     pub(crate) steps: Word,
     /// By [`RuntimeKind`]; only of those that were begun.
     pub(crate) cursors: [[Word; CURSOR_WORDS]; RUNTIME_KINDS],
@@ -87,10 +92,20 @@ pub(crate) fn reset(chains: &Chains) {
     chains.begun.store(0);
     chains.over.store(0);
     chains.words.store(0);
+    chains.seconds.store(0);
     chains.steps.store(0);
     chains.pending.store(0);
     chains.is_rest.store(0);
     chains.own_base.store(0);
+}
+
+/// Adds words that are not of native frames: how many, and how many of them are the second of a runtime's frame.
+#[inline(always)]
+pub(crate) fn add_words(chains: &Chains, words: u64, seconds: u64) {
+    chains.words.store(chains.words.load().wrapping_add(words));
+    chains
+        .seconds
+        .store(chains.seconds.load().wrapping_add(seconds));
 }
 
 /// Saves what a walk along these chains has come to.
@@ -99,6 +114,7 @@ pub(crate) fn save(chains: &'static Chains, saved: &'static SavedChains) {
     saved.begun.store(chains.begun.load());
     saved.over.store(chains.over.load());
     saved.words.store(chains.words.load());
+    saved.seconds.store(chains.seconds.load());
     saved.steps.store(chains.steps.load());
     copy_cursors(chains, saved, false);
 }
@@ -109,6 +125,7 @@ pub(crate) fn go_back(chains: &'static Chains, saved: &'static SavedChains) {
     chains.begun.store(saved.begun.load());
     chains.over.store(saved.over.load());
     chains.words.store(saved.words.load());
+    chains.seconds.store(saved.seconds.load());
     chains.steps.store(saved.steps.load());
     chains.pending.store(0);
     copy_cursors(chains, saved, true);

@@ -3,12 +3,12 @@
 //! In: a runtime's number. Out: a call of its subprogram. Never: another list of runtimes than
 //! [`profiler_common::runtimes`].
 
-use super::{File, View, code_owner, level, put_strings, step};
+use super::{File, View, code_owner, level, put_function, put_strings, step};
 use crate::platform::{config::config, maps::Scratch, memory::UserMemory, subprog::subprog};
 use core::ops::ControlFlow;
 use profiler_common::{
     abi::StackEnd,
-    runtime::{self, Chain, CodeOwner, FunctionInfo, RuntimeKind},
+    runtime::{self, Chain, CodeOwner, FrameFunction, FunctionInfo, RuntimeKind},
 };
 
 /// Whether frames of this runtime are shown. The verifier drops what belongs to others.
@@ -23,7 +23,8 @@ macro_rules! subprograms {
         $(
             $kind:ident $strings:ident
             $(, chain $chain:ident $level:ident $step:ident)?
-            $(, code $owner:ident $leave:ident)?;
+            $(, code $owner:ident $leave:ident)?
+            $(, frame $framed:ident $function:ident)?;
         )+
     ) => {
         $(
@@ -57,6 +58,17 @@ macro_rules! subprograms {
 
             $(
                 subprog! {
+                    fn $function(cpu_slot: u32) -> ControlFlow<u64> {
+                        if !is_shown(RuntimeKind::$kind) {
+                            return ControlFlow::Continue(());
+                        }
+                        put_function::<runtime::$framed>(cpu_slot, RuntimeKind::$kind)
+                    }
+                }
+            )?
+
+            $(
+                subprog! {
                     fn $leave(cpu_slot: u32) -> bool {
                         is_shown(RuntimeKind::$kind)
                             && code_owner::to_caller::<runtime::$owner>(cpu_slot, RuntimeKind::$kind)
@@ -66,11 +78,14 @@ macro_rules! subprograms {
             )?
         )+
 
-        /// The level of the runtime with this number.
+        /// The level, or the frame's function, of the runtime with this number.
         #[inline(always)]
         pub(super) fn level_of(kind: u64, cpu_slot: u32) -> ControlFlow<u64> {
             $($(if kind == RuntimeKind::$kind as u64 {
                 return $level(cpu_slot);
+            })?)+
+            $($(if kind == RuntimeKind::$kind as u64 {
+                return $function(cpu_slot);
             })?)+
             ControlFlow::Continue(())
         }
@@ -101,11 +116,17 @@ macro_rules! subprograms {
             None
         }
 
-        /// See [`Chain::may_run_level`], of the runtime with this number.
+        /// The runtimes with [`FrameFunction`]s.
+        pub(super) const HAVE_FRAME_FUNCTIONS: u64 = 0 $($(| 1 << RuntimeKind::$framed as u64)?)+;
+
+        /// See [`Chain::may_run_level`] and [`FrameFunction::may_have_function`], of the runtime with this number.
         #[inline(always)]
         pub(super) fn may_run_level_of(kind: u64, file: &File, address: u64) -> bool {
             $($(if kind == RuntimeKind::$kind as u64 {
                 return <runtime::$chain as Chain>::may_run_level(file, address);
+            })?)+
+            $($(if kind == RuntimeKind::$kind as u64 {
+                return <runtime::$framed as FrameFunction>::may_have_function(file, address);
             })?)+
             true
         }
@@ -136,11 +157,11 @@ macro_rules! subprograms {
             false
         }
 
-        /// See [`CodeOwner::anchor`]: the first that says one.
+        /// See [`CodeOwner::anchor`], of the runtime with this number.
         #[inline(always)]
-        pub(super) fn anchor(register: impl Fn(u8) -> u64 + Copy) -> Option<u64> {
-            $($(if let Some(address) = <runtime::$owner as CodeOwner>::anchor(&UserMemory, register) {
-                return Some(address);
+        pub(super) fn anchor_of(kind: u64, register: impl Fn(u8) -> u64) -> Option<u64> {
+            $($(if kind == RuntimeKind::$kind as u64 {
+                return <runtime::$owner as CodeOwner>::anchor(&UserMemory, register);
             })?)+
             None
         }

@@ -12,9 +12,20 @@ use crate::{
 };
 use core::hint::black_box;
 use profiler_common::{
-    runtime::{Cursor, Described, NativeFrame, Process, RuntimeKind},
+    runtime::{self, Cursor, Described, FunctionInfo, NativeFrame, Process, RuntimeKind},
     walk::{Memory, native::Frame},
 };
+
+/// Makes of the table of runtimes the set of those whose frames are native ones.
+macro_rules! have_native_frames {
+    ($($kind:ident $strings:ident $(, $door:ident $type:ident $($subprog:ident)+)+;)+) => {
+        /// See [`FunctionInfo::FRAMES_ARE_NATIVE`].
+        const HAVE_NATIVE_FRAMES: u64 =
+            0 $(| (<runtime::$kind as FunctionInfo>::FRAMES_ARE_NATIVE as u64) << RuntimeKind::$kind as u64)+;
+    };
+}
+
+profiler_common::runtimes!(have_native_frames);
 
 /// The runtime's file, as the runtime's code sees it.
 pub(super) struct File(pub(super) &'static Descriptor);
@@ -32,6 +43,7 @@ pub(super) struct View {
     scratch: &'static Scratch,
     chain: &'static Chain,
     descriptor: &'static Descriptor,
+    is_on_native_stack: bool,
 }
 
 impl View {
@@ -44,6 +56,7 @@ impl View {
             scratch,
             chain,
             descriptor,
+            is_on_native_stack: HAVE_NATIVE_FRAMES >> kind as u64 & 1 != 0,
         })
     }
 
@@ -77,10 +90,16 @@ impl Memory for View {
         UserMemory.read(address)
     }
 
-    /// From the copy of the stack if it is there. Nothing is copied: the native walk would have to do so again.
+    /// From the copy of the stack if it is there. Otherwise nothing is copied, because the native walk would have to do so again,
+    /// unless the runtime's frames are the native ones.
     #[inline(always)]
     fn read_upward<const N: usize>(&self, address: u64) -> Option<[u64; N]> {
-        StackMemory(&self.scratch.walk.stack).read_copied(address)
+        let stack = StackMemory(&self.scratch.walk.stack);
+        if self.is_on_native_stack {
+            stack.read_upward(address)
+        } else {
+            stack.read_copied(address)
+        }
     }
 }
 
@@ -111,6 +130,18 @@ impl Process for View {
     #[inline(always)]
     fn fetch(&self, address: u64, bytes: u64) -> bool {
         memory::fetch(&self.scratch.chains.fetched, address, bytes)
+    }
+
+    #[inline(always)]
+    fn remembered(&self, index: usize) -> u64 {
+        let words = &self.scratch.chains.remembered;
+        words[index & (words.len() - 1)].load()
+    }
+
+    #[inline(always)]
+    fn remember(&self, index: usize, value: u64) {
+        let words = &self.scratch.chains.remembered;
+        words[index & (words.len() - 1)].store(value);
     }
 
     #[inline(always)]

@@ -5,7 +5,7 @@
 
 use super::{names, proto::Proto};
 use crate::process::{FunctionEvent, FunctionLines, RuntimeFunction};
-use crate::runtime::TargetMemory;
+use crate::runtime::{Namer, TargetMemory};
 use profiler_common::runtime::RuntimeKind;
 use profiler_common::runtime::lua::NOT_CALLED_BY_NEXT;
 use std::sync::Arc;
@@ -67,6 +67,7 @@ pub(in crate::runtime) fn twice(lines: &[u32]) -> Box<[(u32, u32)]> {
 pub(in crate::runtime) fn complete(
     event: &FunctionEvent,
     memory: &TargetMemory,
+    _: &mut Namer,
     function: &mut RuntimeFunction,
 ) {
     let name =

@@ -16,8 +16,8 @@ fn this_program() -> File {
 fn stretches_have_the_rows_that_the_whole_section_has() {
     const STEP: usize = 101;
     let file = this_program();
-    let outline = UnwindTable::read_expecting(&file, Depth::Outline, |_| ()).unwrap();
-    let whole = UnwindTable::read_expecting(&file, Depth::Described, |_| ()).unwrap();
+    let outline = UnwindTable::read_expecting(&file, Depth::Outline, None, |_| ()).unwrap();
+    let whole = UnwindTable::read_expecting(&file, Depth::Described, None, |_| ()).unwrap();
     assert!(outline.rows.len() * 100 < whole.rows.len());
     let code: Vec<_> = whole
         .ranges

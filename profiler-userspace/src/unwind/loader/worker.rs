@@ -9,7 +9,7 @@ use super::queue::{Job, JobQueue, Priority, Wanted};
 use super::{TableStore, lock};
 use crate::object::FrameIndex;
 use crate::priority::RaisedPriority;
-use crate::runtime;
+use crate::runtime::{self, Detected};
 use crate::unwind::functions::Functions;
 use crate::unwind::index;
 use crate::unwind::{Depth, UnwindTable};
@@ -105,8 +105,10 @@ fn make_table<S: TableStore>(job: &Job, depth: Depth, cache: &Mutex<TableCache<S
         return;
     }
     // The memory is made meanwhile.
-    let table = UnwindTable::read_expecting(&job.file, depth, |bytes| lock(cache).reserve(bytes));
     let runtime = runtime::detect(&job.file);
+    let kept = runtime.as_ref().and_then(Detected::keeps_frame_pointers);
+    let reserve = |bytes| lock(cache).reserve(bytes);
+    let table = UnwindTable::read_expecting(&job.file, depth, kept, reserve);
     lock(cache).insert(job.key, table, runtime, began);
 }
 

@@ -1,0 +1,19 @@
+//! Closures: from a `JSFunction` to what it has in common with the others of its function literal.
+
+use super::layout::{
+    FUNCTION_BYTES, FUNCTION_MAPS, Offsets, Types, address_of, is_object, is_of_types,
+};
+use crate::runtime::Process;
+
+/// The `SharedFunctionInfo` of a `JSFunction`.
+#[inline(always)]
+pub(super) fn shared_of_function(process: &impl Process, function: u64) -> Option<u64> {
+    if !is_object(function) || !process.fetch(address_of(function), FUNCTION_BYTES) {
+        return None;
+    }
+    let shared = process.fetched_at(u64::from(Offsets::of(process).shared));
+    let types = Types::of(process);
+    let functions = (types.first_function, types.last_function);
+    let is_function = is_of_types(process, process.fetched(0), functions, FUNCTION_MAPS);
+    (is_function && is_object(shared)).then_some(address_of(shared))
+}

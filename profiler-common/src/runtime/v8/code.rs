@@ -1,0 +1,200 @@
+//! Code that V8's compilers made: frame pointers lead out of it, but for a function's first and last instructions.
+//!
+//! Where the innermost function has no frame yet, it was called with itself in a register. Where it has left its frame, that still
+//! stands below the stack pointer: V8 puts nothing there, and signal handlers have returned.
+
+use super::{
+    V8,
+    closure::shared_of_function,
+    frame::shared_of,
+    function::Shared,
+    layout::{
+        CALLED, COMPILED, FUNCTION_BELOW, KINDS_OF_FRAMES, ROOTS, SOME_BUILTIN, STRETCH_BYTES,
+    },
+};
+use crate::{
+    abi::Rule,
+    intern::Hash,
+    runtime::{ChainFrame, CodeOwner, Described, FunctionInfo, Process, check_of},
+    walk::{
+        Memory, Step, frame_pointer,
+        guess::ends_in_call,
+        innermost, is_user_address,
+        native::{Frame, Kept, Reached},
+    },
+};
+use core::ops::ControlFlow;
+
+/// Beside the place of a return address: there is no frame yet. Without one of these bits, it is a frame pointer.
+const NO_FRAME_YET: u64 = 1;
+/// See [`NO_FRAME_YET`].
+const FRAME_LEFT: u64 = 2;
+/// See [`NO_FRAME_YET`].
+const PLACE: u64 = !7;
+
+/// `push rbp`, with which functions begin.
+const PUSH_RBP: u8 = 0x55;
+/// Instructions that leave a frame: `pop rbp`, `leave`.
+const POP_RBP: u8 = 0x5d;
+/// See [`POP_RBP`].
+const LEAVE: u8 = 0xc9;
+/// `cmp imm8, rcx` and `cmp imm32, rcx`: a function that has left its frame compares the number of arguments.
+const COMPARE_BYTE: u64 = 0xf9_8348;
+/// See [`COMPARE_BYTE`].
+const COMPARE: u64 = 0xf9_8148;
+
+impl CodeOwner for V8 {
+    const TURNS: u32 = 1;
+
+    /// One of the builtins, from the table that compiled code has in a register.
+    #[inline(always)]
+    fn anchor(memory: &impl Memory, register: impl Fn(u8) -> u64) -> Option<u64> {
+        let [code] = memory.read(register(ROOTS).wrapping_add(SOME_BUILTIN))?;
+        Some(code)
+    }
+
+    #[inline(always)]
+    fn misplaces_stack_pointer(_: &impl Described, _: u64) -> bool {
+        false
+    }
+
+    /// The frame pointer, or the place of the return address with what is known of the frame.
+    #[inline(always)]
+    fn search_from(process: &impl Process, frame: &Frame) -> u64 {
+        let fp = frame.fp.read(process).unwrap_or(0) & PLACE;
+        if frame.has_called() {
+            // Of what is read around the frame pointer, this is the lowest: all is read together.
+            let _ = process.read_upward::<1>(fp.wrapping_sub(FUNCTION_BELOW));
+            return fp;
+        }
+        let place = without_frame(process, frame).unwrap_or(0);
+        let returns = process.read_upward(place & PLACE).map_or(0, |[word]| word);
+        let call = process.read(returns.wrapping_sub(8));
+        if place != 0 && call.is_some_and(|[bytes]| ends_in_call(bytes)) {
+            place
+        } else {
+            fp
+        }
+    }
+
+    /// Nothing is to be searched for.
+    #[inline(always)]
+    fn search(_: &impl Process, place: u64) -> ControlFlow<u64, u64> {
+        ControlFlow::Break(place)
+    }
+
+    #[inline(always)]
+    fn caller(process: &impl Process, frame: &Frame, found: u64) -> Option<Frame> {
+        if found & !PLACE == 0 {
+            let registers = frame.registers(process)?;
+            return match frame_pointer::step(registers, process) {
+                Step::Caller(registers) => Some(Frame::called(registers)),
+                Step::End(_) => None,
+            };
+        }
+        let place = found & PLACE;
+        let [ip] = process.read_upward(place)?;
+        let is_pushed = place != frame.sp;
+        is_user_address(ip).then_some(Frame {
+            ip,
+            sp: place.wrapping_add(8),
+            fp: if is_pushed {
+                Kept::at(frame.sp)
+            } else {
+                frame.fp
+            },
+            bx: Kept::LOST,
+            reached: Reached::CalledFirst,
+        })
+    }
+
+    /// Where the function lies below the frame pointer.
+    #[inline(always)]
+    fn own_frame(found: u64) -> u64 {
+        if found & NO_FRAME_YET != 0 {
+            return 0;
+        }
+        let fp = if found & FRAME_LEFT != 0 {
+            (found & PLACE).wrapping_sub(8)
+        } else {
+            found
+        };
+        fp.wrapping_sub(FUNCTION_BELOW)
+    }
+
+    /// The function at its beginning; or else by the stretch of code, as there may be calls in it that were compiled into the
+    /// function.
+    #[inline(always)]
+    fn function(process: &impl Process, frame: &Frame, found: u64) -> Option<ChainFrame> {
+        if found & NO_FRAME_YET != 0 {
+            let shared = shared_of_function(process, process.register(CALLED))?;
+            return Some(Shared::read(process, shared)?.frame(0));
+        }
+        let [function, context] = process.read_upward(Self::own_frame(found))?;
+        let Some(shared) = shared_of(process, function, context) else {
+            return frame_of_kind(context);
+        };
+        let ip = frame.lookup();
+        let place = ip & (STRETCH_BYTES - 1);
+        let stretch = ip.wrapping_sub(place);
+        let frame = shared.frame(place as u32);
+        Some(ChainFrame {
+            function: COMPILED | stretch,
+            check: frame.check ^ hash_of_stretch(process, stretch),
+            ..frame
+        })
+    }
+}
+
+/// The frame of generated code that has no function, by what stands in the context's place.
+#[inline(always)]
+fn frame_of_kind(context: u64) -> Option<ChainFrame> {
+    let kind = context >> 1;
+    let is_kind = context & 1 == 0 && kind != 0 && kind < KINDS_OF_FRAMES;
+    is_kind.then_some(ChainFrame {
+        function: kind,
+        check: 0,
+        position: 0,
+        flags: ChainFrame::FRAME,
+    })
+}
+
+/// The check of a function in a stretch of code, by the address of its `SharedFunctionInfo`.
+pub fn check_in_stretch(process: &impl Process, shared: u64, stretch: u64) -> Option<u32> {
+    let check = V8::check(process, shared)?;
+    Some(check ^ hash_of_stretch(process, stretch))
+}
+
+/// Tells code at an address from other code of the same function that was there before. The last words do: if anything before them
+/// has another length, all are others.
+#[inline(always)]
+fn hash_of_stretch(process: &impl Process, stretch: u64) -> u32 {
+    const WORDS: u64 = 8;
+    if !process.fetch(stretch.wrapping_add(STRETCH_BYTES - 8 * WORDS), 8 * WORDS) {
+        return 0;
+    }
+    let hash = Hash::new(process.fetched(0));
+    let hash = hash.with(process.fetched(2)).with(process.fetched(3));
+    check_of(hash.with(process.fetched(5)).with(process.fetched(7)))
+}
+
+/// Where the return address of an innermost frame is that is not there, and which of the bits above holds.
+#[inline(always)]
+fn without_frame(process: &impl Process, frame: &Frame) -> Option<u64> {
+    let [before, at] = process.read::<2>(frame.ip.wrapping_sub(8))?;
+    let last = (before >> 56) as u8;
+    let compares = at & 0xff_ffff == COMPARE_BYTE || at & 0xff_ffff == COMPARE;
+    if (last == POP_RBP || last == LEAVE) && compares {
+        return Some(frame.sp & PLACE | FRAME_LEFT);
+    }
+    let rule = innermost::rule(before, at)?;
+    if rule.0 == Rule::FRAME_POINTER_PUSHED.0 {
+        return Some(frame.sp.wrapping_add(8) & PLACE | NO_FRAME_YET);
+    }
+    let state = if at as u8 == PUSH_RBP {
+        NO_FRAME_YET
+    } else {
+        FRAME_LEFT
+    };
+    Some(frame.sp & PLACE | state)
+}

@@ -1,0 +1,201 @@
+//! Contents of a descriptor of V8, and the layouts common to builds without compressed pointers.
+
+use crate::runtime::{DESCRIPTOR_WORDS, Described, Process, REMEMBERED_WORDS};
+
+/// The words of a descriptor. Addresses are the object's own, offsets are in bytes.
+pub mod at {
+    /// The addresses of the builtins' code: begin, end.
+    pub const BUILTINS: usize = 1;
+    /// Types of objects: [`Types`](super::Types).
+    pub const TYPES: usize = 3;
+    /// Where fields are: [`Offsets`](super::Offsets).
+    pub const OFFSETS: usize = 4;
+    /// From here on, what user space alone reads.
+    pub const OTHERS: usize = 5;
+    /// The highest word in use.
+    pub const LAST: usize = OTHERS + 2;
+}
+
+const _: () = assert!(at::LAST < DESCRIPTOR_WORDS);
+
+/// Numbers of the types of objects, as maps have them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Types {
+    /// The first type of functions.
+    pub first_function: u16,
+    /// The last type of functions.
+    pub last_function: u16,
+    /// `SharedFunctionInfo`.
+    pub shared: u16,
+    /// `ScopeInfo`.
+    pub scope: u16,
+}
+
+impl Types {
+    /// As a word of a descriptor.
+    pub const fn word(self) -> u64 {
+        self.first_function as u64
+            | (self.last_function as u64) << 16
+            | (self.shared as u64) << 32
+            | (self.scope as u64) << 48
+    }
+
+    #[inline(always)]
+    pub(super) fn of(file: &impl Described) -> Self {
+        let word = file.descriptor(at::TYPES);
+        Self {
+            first_function: word as u16,
+            last_function: (word >> 16) as u16,
+            shared: (word >> 32) as u16,
+            scope: (word >> 48) as u16,
+        }
+    }
+}
+
+/// Where fields are that versions have at different places.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offsets {
+    /// In a `JSFunction`: its `SharedFunctionInfo`. Below [`FUNCTION_BYTES`] - 7.
+    pub shared: u8,
+    /// In a `SharedFunctionInfo`: its name, or a `ScopeInfo` that may have one. All below [`SHARED_BYTES`].
+    pub name: u8,
+    /// In a `SharedFunctionInfo`: its script.
+    pub script: u8,
+    /// In a `SharedFunctionInfo`: the number of its literal in the script, in 32 bits.
+    pub literal: u8,
+    /// In a `SharedFunctionInfo`: its number among all, in 32 bits; zero before V8 12.
+    pub unique: u8,
+    /// In a `ScopeInfo`: the first name of a local variable, in words.
+    pub first_local: u8,
+}
+
+impl Offsets {
+    /// As a word of a descriptor.
+    pub const fn word(self) -> u64 {
+        u64::from_le_bytes([
+            self.shared,
+            self.name,
+            self.script,
+            self.literal,
+            self.unique,
+            self.first_local,
+            0,
+            0,
+        ])
+    }
+
+    #[inline(always)]
+    pub(super) fn of(file: &impl Described) -> Self {
+        let word = file.descriptor(at::OFFSETS);
+        Self {
+            shared: word as u8,
+            name: (word >> 8) as u8,
+            script: (word >> 16) as u8,
+            literal: (word >> 24) as u8,
+            unique: (word >> 32) as u8,
+            first_local: (word >> 40) as u8,
+        }
+    }
+}
+
+/// In the key of a function: it stands for a stretch of code that a compiler made, at the address in the other bits, and a place in it
+/// is a position. Otherwise it is the address of a `SharedFunctionInfo`, and a position is an offset in bytecode.
+pub const COMPILED: u64 = 1 << 47;
+/// Keys below are kinds of frames: generated code that runs no function, such as that of a regular expression.
+pub const KINDS_OF_FRAMES: u64 = 64;
+/// Bytes of such a stretch.
+pub const STRETCH_BYTES: u64 = 256;
+
+/// Which remembered words have maps of functions, and those of `SharedFunctionInfo`s: the first, and how many.
+pub(super) const FUNCTION_MAPS: (usize, usize) = (0, 4);
+/// See [`FUNCTION_MAPS`].
+pub(super) const SHARED_MAPS: (usize, usize) = (4, 1);
+
+const _: () = assert!(SHARED_MAPS.0 + SHARED_MAPS.1 <= REMEMBERED_WORDS);
+
+/// Bytes of a `JSFunction` that are read.
+pub(super) const FUNCTION_BYTES: u64 = 40;
+/// Bytes of a `SharedFunctionInfo` that are read.
+pub(super) const SHARED_BYTES: u64 = 72;
+
+/// Below a frame pointer: the offset in the bytecode, and behind it the bytecode, the number of arguments, the function and the
+/// context (`InterpreterFrameConstants`).
+pub(super) const FRAME_WORDS_BELOW: u64 = 40;
+/// Below a frame pointer: the function, and behind it the context.
+pub(super) const FUNCTION_BELOW: u64 = 16;
+
+/// The registers, by their DWARF numbers, in which code is called with the function (rdi), and in which the interpreter has the
+/// offset in the bytecode (r9), the bytecode (r12) and the roots of the isolate (r13), as compiled code has.
+pub(super) const CALLED: u8 = 5;
+/// See [`CALLED`].
+pub(super) const OFFSET: u8 = 9;
+/// See [`CALLED`].
+pub(super) const BYTECODE: u8 = 12;
+/// See [`CALLED`].
+pub(super) const ROOTS: u8 = 13;
+
+/// From the roots of the isolate to one of the addresses of builtins: the table of these lies around it in all versions.
+pub(super) const SOME_BUILTIN: u64 = 0x7000;
+
+/// In a map: a word with the type of its objects in bits 32–47.
+pub(super) const MAP_TYPE: u64 = 8;
+/// In a `Script`: its name.
+pub(super) const SCRIPT_NAME: u64 = 16;
+/// In a `Script`: its number, as a small integer.
+pub(super) const SCRIPT_ID: u64 = 64;
+
+/// The names of so many local variables are in a table of their own (`kScopeInfoMaxInlinedLocalNamesSize`).
+pub(super) const MANY_LOCALS: u64 = 75;
+
+/// Whether a word refers to an object, not weakly: bits 0 and 1 (`kHeapObjectTag`).
+#[inline(always)]
+pub(super) const fn is_object(word: u64) -> bool {
+    word & 3 == 1
+}
+
+/// The address of an object that a word refers to.
+#[inline(always)]
+pub(super) const fn address_of(word: u64) -> u64 {
+    word & !3
+}
+
+/// The value of a small integer; none if it is no such (`kSmiShiftSize`).
+#[inline(always)]
+pub(super) const fn integer(word: u64) -> Option<u64> {
+    if word as u32 == 0 {
+        Some(word >> 32)
+    } else {
+        None
+    }
+}
+
+/// Whether a map is of objects whose type is within these. Maps that were are remembered, in one of the words from `first` on, of
+/// which there are a power of two.
+#[inline(always)]
+pub(super) fn is_of_types(
+    process: &impl Process,
+    map: u64,
+    types: (u16, u16),
+    (first, words): (usize, usize),
+) -> bool {
+    // Maps lie at multiples of eight.
+    let place = first + ((map >> 3) as usize & (words - 1));
+    if process.remembered(place) == map {
+        return is_object(map);
+    }
+    let is_it = type_of_map(process, map).is_some_and(|kind| types.0 <= kind && kind <= types.1);
+    if is_it {
+        process.remember(place, map);
+    }
+    is_it
+}
+
+/// The number of the type of the object that has this map.
+#[inline(always)]
+pub(super) fn type_of_map(memory: &impl crate::walk::Memory, map: u64) -> Option<u16> {
+    if !is_object(map) {
+        return None;
+    }
+    let [word] = memory.read(address_of(map).wrapping_add(MAP_TYPE))?;
+    Some((word >> 32) as u16)
+}

@@ -1,0 +1,233 @@
+//! V8 of Node 18 to 26: how it is recognized, which functions are glue.
+//!
+//! In: an object's file. Out: a descriptor. V8 exports numbers for debuggers, `v8dbg_…`, which say where fields are. Its builtins are
+//! one piece of code that nothing describes.
+
+mod heap;
+mod names;
+mod positions;
+mod script;
+mod stretch;
+
+pub(super) use names::{UNNAMED, complete};
+pub(super) use script::Scripts;
+
+use super::cold::{extent, starts};
+use super::{Detected, Glue, Words};
+use crate::object::Image;
+use heap::{Heap, Layout};
+use profiler_common::runtime::Described as _;
+use profiler_common::runtime::{
+    DESCRIPTOR_WORDS, RuntimeKind, first_word,
+    v8::{Offsets, Types, at},
+};
+use std::ops::Range;
+
+/// The builtins that are the interpreter, or enter JavaScript or C++; and the functions that call the first of them.
+pub(super) const GLUE: Glue = Glue {
+    names: &[
+        "Builtins_Baseline*",
+        "Builtins_CEntry_*",
+        "Builtins_CallApi*",
+        "Builtins_CallFunction_*",
+        "Builtins_CallWith*",
+        "Builtins_Call_*",
+        "Builtins_Construct*",
+        "Builtins_FastNewObject*",
+        "Builtins_Interpreter*",
+        "Builtins_JSBuiltinsConstructStub",
+        "Builtins_JSConstruct*",
+        "Builtins_JSEntry*",
+        "Builtins_*Handler",
+        "v8::Function::Call",
+        "v8::internal::Execution::Call",
+        "v8::internal::Execution::TryCall",
+        "v8::internal::(anonymous namespace)::Invoke",
+    ],
+    has_loop: false,
+};
+
+/// Recognizes V8 by what it exports.
+pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
+    image.symbol("v8dbg_SmiTag")?;
+    let part = |name: &str| number(image, &format!("_ZN2v88internal7Version{name}E"));
+    let [major, minor] = [part("6major_")?, part("6minor_")?];
+    let version =
+        u32::from(u8::try_from(major).ok()?) << 16 | u32::from(u8::try_from(minor).ok()?) << 8;
+    Some(Detected {
+        kind: RuntimeKind::V8,
+        name: format!("V8 {major}.{minor}"),
+        words: words(image, version),
+    })
+}
+
+/// A constant: of 32 bits, or zero if it is in memory that begins as zeros.
+fn number(image: &Image<'_>, name: &str) -> Option<u64> {
+    let symbol = image.symbol(name)?;
+    let mut bytes = [0; 4];
+    let is_stored = image.copy(symbol.address, &mut bytes).is_some();
+    Some(if is_stored {
+        u32::from_le_bytes(bytes).into()
+    } else {
+        0
+    })
+}
+
+fn words(image: &Image<'_>, version: u32) -> Result<Box<Words>, &'static str> {
+    let constant = |name: &str| number(image, &format!("v8dbg_{name}"));
+    let any = |names: &[&str]| names.iter().find_map(|name| constant(name));
+    const UNKNOWN: &str = "where it keeps functions is not known";
+    let byte = |number: Option<u64>| number.and_then(|number| u8::try_from(number).ok());
+    let half = |number: Option<u64>| number.and_then(|number| u16::try_from(number).ok());
+    if constant("SmiShiftSize") != Some(31) {
+        return Err("its pointers are compressed");
+    }
+    let first_function = any(&["FirstJSFunctionType", "type_JSFunction__JS_FUNCTION_TYPE"]);
+    // Functions have 17 types; until V8 11 their number is not exported.
+    let last_function =
+        constant("LastJSFunctionType").or(first_function.map(|first| first + OTHER_FUNCTIONS));
+    let flags = byte(constant("class_SharedFunctionInfo__flags__int")).ok_or(UNKNOWN)?;
+    let offsets = Offsets {
+        shared: byte(constant("class_JSFunction__shared__SharedFunctionInfo")).ok_or(UNKNOWN)?,
+        name: byte(any(&[
+            "class_SharedFunctionInfo__name_or_scope_info__Object",
+            "class_SharedFunctionInfo__name_or_scope_info__Tagged_Object_",
+            "class_SharedFunctionInfo__name_or_scope_info__Tagged_NameOrScopeInfoT_",
+        ]))
+        .ok_or(UNKNOWN)?,
+        script: byte(any(&[
+            "class_SharedFunctionInfo__script_or_debug_info__HeapObject",
+            "class_SharedFunctionInfo__script__Tagged_HeapObject_",
+            "class_SharedFunctionInfo__raw_script__Tagged_Object_",
+        ]))
+        .ok_or(UNKNOWN)?,
+        // Behind the flags; and behind that, since V8 12, the number among all (`shared-function-info.tq`).
+        literal: flags.checked_add(4).ok_or(UNKNOWN)?,
+        unique: if version < 12 << 16 {
+            0
+        } else {
+            flags.checked_add(8).ok_or(UNKNOWN)?
+        },
+        // Behind the map.
+        first_local: byte(constant("scopeinfo_idx_first_vars").map(|index| index + 1))
+            .ok_or(UNKNOWN)?,
+    };
+    let types = Types {
+        first_function: half(first_function).ok_or(UNKNOWN)?,
+        last_function: half(last_function).ok_or(UNKNOWN)?,
+        shared: half(constant(
+            "type_SharedFunctionInfo__SHARED_FUNCTION_INFO_TYPE",
+        ))
+        .ok_or(UNKNOWN)?,
+        scope: half(constant("type_ScopeInfo__SCOPE_INFO_TYPE")).ok_or(UNKNOWN)?,
+    };
+    let builtins = builtins(image).ok_or("where its builtins are is not known")?;
+    let mut words: Words = [0; DESCRIPTOR_WORDS];
+    words[0] = first_word(RuntimeKind::V8, version);
+    [words[at::BUILTINS], words[at::BUILTINS + 1]] = [builtins.start, builtins.end];
+    words[at::TYPES] = types.word();
+    words[at::OFFSETS] = offsets.word();
+    words[at::OTHERS..=at::LAST].copy_from_slice(&layout(version, any).words());
+    Ok(Box::new(words))
+}
+
+/// The type of a `SharedFunctionInfo`.
+fn shared_type(heap: &Heap<'_>) -> u16 {
+    (heap.memory.descriptor(at::TYPES) >> 32) as u16
+}
+
+/// Where fields are that only user space reads. What is not known reads as nothing: functions have their names, but not the calls
+/// compiled into them, or no lines.
+fn layout(version: u32, any: impl Fn(&[&str]) -> Option<u64>) -> Layout {
+    let byte = |names: &[&str], otherwise: u8| {
+        let number = any(names).and_then(|number| u8::try_from(number).ok());
+        number.unwrap_or(otherwise)
+    };
+    let half = |name: &str| any(&[name]).and_then(|number| u16::try_from(number).ok());
+    let code = half("type_Code__CODE_TYPE").unwrap_or(u16::MAX);
+    // Not exported, but in `code.h`, `deoptimization-data.h` and `bytecode-array.h`.
+    let is_old = version < 12 << 16;
+    let wrapped = ["DeoptimizationDataWrappedSharedFunctionInfoIndex"];
+    Layout {
+        deoptimization: byte(
+            &["class_Code__deoptimization_data__FixedArray"],
+            if is_old { 16 } else { 8 },
+        ),
+        positions: byte(
+            &["class_Code__source_position_table__ByteArray"],
+            if is_old { 24 } else { 16 },
+        ),
+        start: byte(
+            &[
+                "class_Code__instruction_start__Address",
+                "class_Code__instruction_start__uintptr_t",
+            ],
+            40,
+        ),
+        flags: byte(&["class_Code__flags__uint32_t"], 48),
+        size: byte(&["class_Code__instruction_size__int"], 52),
+        baseline: byte(&["CodeKindBaseline"], u8::MAX),
+        function: byte(
+            &["DeoptimizationDataSharedFunctionInfoIndex", wrapped[0]],
+            6,
+        ),
+        inlined: byte(&["DeoptimizationDataInliningPositionsIndex"], 7),
+        literals: byte(&["DeoptimizationDataLiteralArrayIndex"], 2),
+        is_wrapped: any(&wrapped).is_some(),
+        bytecode_positions: if is_old { 32 } else { 24 },
+        bytecode: byte(&["class_BytecodeArray__data__uintptr_t"], 0),
+        instructions: half("type_InstructionStream__INSTRUCTION_STREAM_TYPE").unwrap_or(code),
+        code,
+        bytecode_type: half("type_BytecodeArray__BYTECODE_ARRAY_TYPE").unwrap_or(u16::MAX),
+        regular_expression: byte(&["frametype_IrregexpFrame"], u8::MAX),
+        web_assembly: byte(&["frametype_WasmFrame"], u8::MAX),
+    }
+}
+
+/// The types of functions behind the first (`JSFunction` in `js-function.tq`: bound to constructors of arrays and classes).
+const OTHER_FUNCTIONS: u64 = 15;
+
+/// The code of the builtins, by a descriptor.
+pub(super) fn builtins_in(words: &Words) -> Range<u64> {
+    words[at::BUILTINS]..words[at::BUILTINS + 1]
+}
+
+/// The builtins take no less, and not much more.
+const SMALLEST: u64 = 1 << 20;
+/// See [`SMALLEST`].
+const LARGEST: u64 = 16 << 20;
+
+/// The code of the builtins: the largest that lies between two functions and that nothing describes.
+fn builtins(image: &Image<'_>) -> Option<Range<u64>> {
+    let starts = starts(image)?;
+    let pairs = starts.windows(2);
+    let around = pairs.max_by_key(|pair| pair[1] - pair[0])?;
+    let before = extent(image, around[0])?;
+    let code = before.end..around[1];
+    (SMALLEST..LARGEST)
+        .contains(&code.end.checked_sub(code.start)?)
+        .then_some(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    #[test]
+    fn an_installed_node_is_recognized() {
+        let Ok(file) = File::open("/usr/bin/node") else {
+            return;
+        };
+        let detected = detect(&Image::read(&file).unwrap()).unwrap();
+        assert_eq!(detected.kind, RuntimeKind::V8);
+        let words = detected.words.unwrap();
+        assert!(words[at::BUILTINS] < words[at::BUILTINS + 1]);
+    }
+
+    #[test]
+    fn another_program_is_not() {
+        let file = File::open("/proc/self/exe").unwrap();
+        assert_eq!(detect(&Image::read(&file).unwrap()), None);
+    }
+}

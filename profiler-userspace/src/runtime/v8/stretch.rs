@@ -1,0 +1,318 @@
+//! Code that V8's compilers made, in one stretch: the calls that were compiled into its functions, and lines.
+//!
+//! In: the address of a stretch. Out: pieces of code, and what the instructions of each belong to. Code lies in pages, each piece
+//! behind a head that refers to its `Code`; nothing leads from an address to the head, so it is searched for downwards.
+
+use super::heap::Heap;
+use super::positions::{Entry, Place, entries};
+use foldhash::HashMap;
+use profiler_common::runtime::v8::STRETCH_BYTES;
+
+/// The most bytes below a stretch that are searched, and how many at a time.
+const MOST_SEARCHED: u64 = 1 << 20;
+const PAGE: u64 = 4096;
+/// How far behind its head code begins, at most.
+const MOST_HEAD: u64 = 128;
+/// The most bytes of a table, and of an array.
+const MOST_BYTES: usize = 1 << 18;
+/// How deep calls are compiled into one another, at most.
+const MOST_CALLS: usize = 32;
+
+/// A piece of code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Code {
+    /// A reference to the `Code`.
+    object: u64,
+    start: u64,
+    end: u64,
+}
+
+/// Instructions that belong to the same place in the source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    /// Where they end, from the begin of the stretch.
+    pub(super) end: u32,
+    /// The functions and places in them: calls that were compiled into one another, innermost first, and the function that the code
+    /// is of last. Empty if nothing is known.
+    pub(super) levels: Vec<Level>,
+}
+
+/// A function, by the address of its `SharedFunctionInfo`, and the place in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Level {
+    pub(super) shared: u64,
+    pub(super) offset: Option<u32>,
+}
+
+/// The pieces of code that a stretch has a part of, from the lowest.
+pub(super) fn codes(heap: &Heap<'_>, stretch: u64) -> Vec<Code> {
+    let mut found = Vec::new();
+    let mut kinds = HashMap::default();
+    let mut end = stretch.saturating_add(STRETCH_BYTES);
+    let mut page = vec![0; PAGE as usize + 8];
+    while end > stretch.saturating_sub(MOST_SEARCHED) {
+        let start = end.saturating_sub(1) & !(PAGE - 1);
+        // With the first word behind it, which may lie on a page that cannot be read.
+        let bytes = &mut page[..(end - start) as usize + 8];
+        if heap.memory.copy(start, bytes).is_none() {
+            let shorter = bytes.len() - 8;
+            bytes[shorter..].fill(0);
+            if heap.memory.copy(start, &mut bytes[..shorter]).is_none() {
+                break;
+            }
+        }
+        let words: Vec<u64> = bytes
+            .as_chunks()
+            .0
+            .iter()
+            .map(|word| u64::from_le_bytes(*word))
+            .collect();
+        for (place, pair) in words.windows(2).enumerate().rev() {
+            let head = start + 8 * place as u64;
+            if let Some(code) = code_at(heap, &mut kinds, head, pair[0], pair[1]) {
+                if code.end > stretch && code.start < stretch + STRETCH_BYTES {
+                    found.push(code);
+                }
+                if head < stretch {
+                    found.reverse();
+                    return found;
+                }
+            }
+        }
+        end = start;
+    }
+    found.reverse();
+    found
+}
+
+/// The code behind a head with these two words, if it is one.
+fn code_at(
+    heap: &Heap<'_>,
+    kinds: &mut HashMap<u64, bool>,
+    head: u64,
+    map: u64,
+    object: u64,
+) -> Option<Code> {
+    let layout = heap.layout;
+    if !Heap::is_object(map) || !(layout.is_one_object() || Heap::is_object(object)) {
+        return None;
+    }
+    let is_head = *kinds
+        .entry(map)
+        .or_insert_with(|| heap.type_of_map(map) == Some(layout.instructions));
+    if !is_head {
+        return None;
+    }
+    let (object, start) = if layout.is_one_object() {
+        (head | 1, head.checked_add(layout.start.into())?)
+    } else {
+        (heap.type_of(object)? == layout.code).then_some(())?;
+        (object, heap.field(object, layout.start.into())?)
+    };
+    let size = heap.field(object, layout.size.into())? as u32;
+    let is_behind = start > head && start - head <= MOST_HEAD;
+    is_behind.then_some(())?;
+    Some(Code {
+        object,
+        start,
+        end: start.checked_add(size.into())?,
+    })
+}
+
+impl Code {
+    /// The function that it is of, by the address of its `SharedFunctionInfo`; none of code that has nothing compiled into it.
+    pub(super) fn function(&self, heap: &Heap<'_>) -> Option<u64> {
+        let layout = heap.layout;
+        let flags = heap.field(self.object, layout.flags.into())?;
+        // The kind is in the lowest four bits, in all versions.
+        (flags as u8 & 15 > layout.baseline).then_some(())?;
+        self.unwrapped(heap, self.data(heap, layout.function)?)
+    }
+
+    /// An element of what deoptimization needs.
+    fn data(&self, heap: &Heap<'_>, index: u8) -> Option<u64> {
+        let data = heap.field(self.object, heap.layout.deoptimization.into())?;
+        heap.field(data, 16 + 8 * u64::from(index))
+    }
+
+    /// The address of a `SharedFunctionInfo` that is referred to, through its wrapper where there is one.
+    fn unwrapped(&self, heap: &Heap<'_>, shared: u64) -> Option<u64> {
+        let shared = if heap.layout.is_wrapped {
+            heap.field(shared, 8)?
+        } else {
+            shared
+        };
+        Heap::is_object(shared).then_some(shared & !3)
+    }
+
+    /// Runs of instructions in a stretch, in order. `function`: what the code is of.
+    pub(super) fn runs(&self, heap: &Heap<'_>, stretch: u64, function: u64) -> Option<Vec<Run>> {
+        let layout = heap.layout;
+        let table = heap.field(self.object, layout.positions.into())?;
+        let entries = entries(&heap.bytes(table, 1, MOST_BYTES)?, heap.version);
+        let calls = self.data(heap, layout.inlined)?;
+        let calls = heap.bytes(calls, 1, MOST_BYTES).unwrap_or_default();
+        let (calls, _) = calls.as_chunks::<16>();
+        let literals = self.data(heap, layout.literals)?;
+        let literal = |index: u32| {
+            let literal = heap.field(literals, 16 + 8 * u64::from(index))?;
+            self.literal(heap, literal)
+        };
+        let levels = |place: Place| levels(place, calls, literal, function);
+        Some(runs(self.start, self.end, stretch, &entries, levels))
+    }
+
+    /// The address of the `SharedFunctionInfo` that a literal refers to, as it is or in a wrapper.
+    fn literal(&self, heap: &Heap<'_>, literal: u64) -> Option<u64> {
+        let shared = super::shared_type(heap);
+        if heap.type_of(literal)? == shared {
+            return Some(literal & !3);
+        }
+        self.unwrapped(heap, literal)
+    }
+}
+
+/// Functions and places in them, innermost first, of a place. `calls`: of each, the place of the call, and the number of its
+/// function's literal.
+fn levels(
+    place: Place,
+    calls: &[[u8; 16]],
+    literal: impl Fn(u32) -> Option<u64>,
+    function: u64,
+) -> Vec<Level> {
+    let (mut place, mut levels) = (place, Vec::new());
+    while place.call != 0 {
+        let call = calls.get(place.call as usize - 1);
+        let Some((call, true)) = call.map(|call| (call, levels.len() < MOST_CALLS)) else {
+            return Vec::new();
+        };
+        let (at, literals) = call.split_at(8);
+        let number = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .rev()
+                .fold(0, |all, byte| all << 8 | u64::from(*byte))
+        };
+        // A negative index stands for the function itself.
+        let index = u32::try_from(number(&literals[..4]) as u32 as i32);
+        let Some(shared) = index.map_or(Some(function), &literal) else {
+            return Vec::new();
+        };
+        levels.push(Level {
+            shared,
+            offset: place.offset,
+        });
+        place = Place::of(number(at));
+    }
+    levels.push(Level {
+        shared: function,
+        offset: place.offset,
+    });
+    levels
+}
+
+/// Runs of the instructions from `start` to `end` that are in a stretch.
+fn runs(
+    start: u64,
+    end: u64,
+    stretch: u64,
+    entries: &[Entry],
+    levels: impl Fn(Place) -> Vec<Level>,
+) -> Vec<Run> {
+    let within = |address: u64| address.saturating_sub(stretch).min(STRETCH_BYTES) as u32;
+    let mut runs = vec![Run {
+        end: within(start),
+        levels: Vec::new(),
+    }];
+    for (index, entry) in entries.iter().enumerate() {
+        let next = entries.get(index + 1).map(|next| next.instruction);
+        let end = next.map_or(end, |next| start.saturating_add(next.into()).min(end));
+        let begins = start.saturating_add(entry.instruction.into());
+        if end <= stretch || begins >= stretch + STRETCH_BYTES {
+            continue;
+        }
+        if let Some(last) = runs.last_mut().filter(|_| begins > stretch && index == 0) {
+            last.end = within(begins);
+        }
+        // Of several at one instruction, the last holds.
+        if runs.last().is_none_or(|last| within(end) > last.end) {
+            runs.push(Run {
+                end: within(end),
+                levels: levels(entry.place),
+            });
+        }
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(offset: u32, call: u32) -> Place {
+        Place {
+            offset: Some(offset),
+            call,
+        }
+    }
+
+    fn call(offset: u64, call: u64, literal: i32) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&((offset + 1) << 1 | call << 31).to_le_bytes());
+        bytes[8..12].copy_from_slice(&literal.to_le_bytes());
+        bytes
+    }
+
+    fn level(shared: u64, offset: u32) -> Level {
+        Level {
+            shared,
+            offset: Some(offset),
+        }
+    }
+
+    #[test]
+    fn calls_within_calls_are_followed() {
+        let calls = [call(10, 0, 1), call(20, 1, 0), call(30, 0, -1)];
+        let literal = |index| [0x200, 0x300].get(index as usize).copied();
+        let levels = |place| levels(place, &calls, literal, 0x100);
+        assert_eq!(levels(place(5, 0)), [level(0x100, 5)]);
+        assert_eq!(levels(place(5, 1)), [level(0x300, 5), level(0x100, 10)]);
+        let deep = [level(0x200, 5), level(0x300, 20), level(0x100, 10)];
+        assert_eq!(levels(place(5, 2)), deep);
+        // Itself.
+        assert_eq!(levels(place(5, 3)), [level(0x100, 5), level(0x100, 30)]);
+        assert_eq!(levels(place(5, 4)), []);
+    }
+
+    #[test]
+    fn calls_that_lead_in_a_circle_are_none() {
+        let calls = [call(10, 2, 0), call(20, 1, 0)];
+        assert_eq!(levels(place(5, 1), &calls, |_| Some(8), 0x100), []);
+    }
+
+    #[test]
+    fn runs_are_those_of_the_stretch() {
+        let entries = [(0, 1), (0x10, 2), (0x200, 3)].map(|(instruction, offset)| Entry {
+            instruction,
+            place: place(offset, 0),
+        });
+        let runs = |start, end, stretch| {
+            let runs = runs(start, end, stretch, &entries, |place| {
+                vec![level(0x100, place.offset.unwrap())]
+            });
+            let runs = runs.into_iter();
+            let runs = runs.map(|run| (run.end, run.levels.first().and_then(|level| level.offset)));
+            runs.collect::<Vec<_>>()
+        };
+        assert_eq!(
+            runs(0x1080, 0x1400, 0x1000),
+            [(0x80, None), (0x90, Some(1)), (0x100, Some(2))]
+        );
+        assert_eq!(runs(0x1080, 0x1400, 0x1100), [(0, None), (0x100, Some(2))]);
+        assert_eq!(runs(0x1080, 0x1080, 0x1000), [(0x80, None)]);
+        assert_eq!(
+            runs(0x1080, 0x12a0, 0x1200),
+            [(0, None), (0x80, Some(2)), (0xa0, Some(3))]
+        );
+    }
+}
