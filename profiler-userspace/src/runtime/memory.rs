@@ -1,12 +1,13 @@
 //! The memory of a process that runs, as the code of a runtime sees it.
 //!
 //! In: a process ID. Out: words, as far as they can be read now. The process runs on meanwhile, so whatever is read here may be
-//! torn: whoever reads asks for a function's check before and after.
+//! torn: whoever reads asks for a function's check before and after. Objects that belong together lie together, so memory is read in
+//! blocks, which are kept until the next check.
 
 use super::Words;
 use profiler_common::runtime::{Described, FETCH_WORDS, FunctionInfo as _, Process, RuntimeKind};
 use profiler_common::walk::Memory;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
@@ -18,6 +19,34 @@ pub struct TargetMemory {
     words: Words,
     bias: u64,
     fetched: Cell<[u64; FETCH_WORDS]>,
+    blocks: RefCell<Blocks>,
+}
+
+/// Bytes of a block, and how many are kept.
+const BLOCK_BYTES: usize = 256;
+const MOST_BLOCKS: usize = 32;
+
+/// Blocks that were read, by their addresses; the oldest make room.
+#[derive(Debug, Default)]
+struct Blocks {
+    all: Vec<(u64, [u8; BLOCK_BYTES])>,
+    oldest: usize,
+}
+
+impl Blocks {
+    fn get(&self, address: u64) -> Option<&[u8; BLOCK_BYTES]> {
+        let mut all = self.all.iter();
+        all.find(|block| block.0 == address).map(|block| &block.1)
+    }
+
+    fn put(&mut self, address: u64, bytes: [u8; BLOCK_BYTES]) {
+        if self.all.len() < MOST_BLOCKS {
+            self.all.push((address, bytes));
+        } else {
+            self.all[self.oldest] = (address, bytes);
+            self.oldest = (self.oldest + 1) % MOST_BLOCKS;
+        }
+    }
 }
 
 impl TargetMemory {
@@ -28,11 +57,18 @@ impl TargetMemory {
             words,
             bias,
             fetched: Cell::default(),
+            blocks: RefCell::default(),
         }
     }
 
-    /// The check of the function at an address, if there is one.
+    /// Forgets what was read: the process may have changed it.
+    pub fn forget(&self) {
+        *self.blocks.borrow_mut() = Blocks::default();
+    }
+
+    /// The check of the function at an address, if there is one now.
     pub fn check(&self, kind: RuntimeKind, function: u64) -> Option<u32> {
+        self.forget();
         macro_rules! check {
             ($($kind:ident $strings:ident $(, $door:ident $type:ident $($subprog:ident)+)+;)+) => {
                 match kind {
@@ -45,21 +81,40 @@ impl TargetMemory {
 
     /// Copies bytes.
     pub fn copy(&self, address: u64, into: &mut [u8]) -> Option<()> {
-        self.file.as_ref()?.read_exact_at(into, address).ok()
+        if into.len() > BLOCK_BYTES {
+            return self.file.as_ref()?.read_exact_at(into, address).ok();
+        }
+        let (mut address, mut left) = (address, into);
+        while !left.is_empty() {
+            let skipped = (address % BLOCK_BYTES as u64) as usize;
+            let (now, later) = left.split_at_mut(left.len().min(BLOCK_BYTES - skipped));
+            self.copy_in_block(address, now)?;
+            address = address.checked_add(now.len() as u64)?;
+            left = later;
+        }
+        Some(())
+    }
+
+    /// Copies bytes of one block.
+    fn copy_in_block(&self, address: u64, into: &mut [u8]) -> Option<()> {
+        let skipped = (address % BLOCK_BYTES as u64) as usize;
+        let start = address - skipped as u64;
+        let mut blocks = self.blocks.borrow_mut();
+        if blocks.get(start).is_none() {
+            let mut bytes = [0; BLOCK_BYTES];
+            self.file.as_ref()?.read_exact_at(&mut bytes, start).ok()?;
+            blocks.put(start, bytes);
+        }
+        into.copy_from_slice(&blocks.get(start)?[skipped..skipped + into.len()]);
+        Some(())
     }
 }
 
 impl Memory for TargetMemory {
     fn read<const N: usize>(&self, address: u64) -> Option<[u64; N]> {
-        let mut words = [0; N];
-        let mut place = address;
-        for word in &mut words {
-            let mut bytes = [0; 8];
-            self.copy(place, &mut bytes)?;
-            *word = u64::from_le_bytes(bytes);
-            place = place.checked_add(8)?;
-        }
-        Some(words)
+        let mut bytes = [[0; 8]; N];
+        self.copy(address, bytes.as_flattened_mut())?;
+        Some(bytes.map(u64::from_le_bytes))
     }
 }
 
@@ -100,5 +155,49 @@ impl Process for TargetMemory {
 
     fn fetched(&self, index: usize) -> u64 {
         self.fetched.get().get(index).copied().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own() -> TargetMemory {
+        TargetMemory::new(std::process::id(), [0; 64], 0)
+    }
+
+    #[test]
+    fn bytes_across_blocks_are_those_of_the_process() {
+        let bytes: Vec<u8> = (0..2000u32).map(|number| (number * 7) as u8).collect();
+        let memory = own();
+        for (start, count) in [(0, 8), (100, 256), (250, 300), (513, 1), (90, 1900)] {
+            let mut copied = vec![0; count];
+            let address = bytes.as_ptr() as u64 + start as u64;
+            memory.copy(address, &mut copied).unwrap();
+            assert_eq!(copied, bytes[start..start + count]);
+        }
+        assert_eq!(memory.copy(0, &mut [0; 8]), None);
+    }
+
+    #[test]
+    fn a_change_is_seen_once_what_was_read_is_forgotten() {
+        let value = std::sync::atomic::AtomicU64::new(1);
+        let memory = own();
+        let read = || memory.read::<1>(value.as_ptr() as u64);
+        assert_eq!(read(), Some([1]));
+        value.store(2, std::sync::atomic::Ordering::SeqCst);
+        memory.forget();
+        assert_eq!(read(), Some([2]));
+    }
+
+    #[test]
+    fn the_oldest_blocks_make_room() {
+        let mut blocks = Blocks::default();
+        for number in 0..=MOST_BLOCKS {
+            blocks.put(number as u64, [number as u8; BLOCK_BYTES]);
+        }
+        assert_eq!(blocks.get(0), None);
+        assert_eq!(blocks.get(1), Some(&[1; BLOCK_BYTES]));
+        assert_eq!(blocks.all.len(), MOST_BLOCKS);
     }
 }

@@ -41,9 +41,12 @@ pub(in crate::runtime) fn complete(
     }
     let shared = event.extra & !7;
     let stretch = (word & COMPILED != 0).then_some(word & !COMPILED);
-    let check = || match stretch {
-        Some(stretch) => check_in_stretch(memory, shared, stretch),
-        None => memory.check(RuntimeKind::V8, shared),
+    let check = || {
+        memory.forget();
+        match stretch {
+            Some(stretch) => check_in_stretch(memory, shared, stretch),
+            None => memory.check(RuntimeKind::V8, shared),
+        }
     };
     let is_same = || check() == Some(event.check);
     if !is_same() {
