@@ -123,6 +123,24 @@ pub fn nodes() -> Result<Vec<PathBuf>, String> {
     Ok(all)
 }
 
+/// Builds of Java that are installed.
+///
+/// # Errors
+///
+/// When there is none.
+pub fn javas() -> Result<Vec<PathBuf>, String> {
+    let folders = fs::read_dir("/usr/lib/jvm").into_iter().flatten().flatten();
+    let all = folders.map(|folder| folder.path().join("bin/java"));
+    let all = all.filter_map(|java| java.canonicalize().ok());
+    let mut all: Vec<PathBuf> = all.filter(|java| java.is_file()).collect();
+    all.sort();
+    all.dedup();
+    if all.is_empty() {
+        return Err("java is not installed".to_owned());
+    }
+    Ok(all)
+}
+
 /// Asks for at least `count` CPUs that this process may use, and gives their numbers.
 ///
 /// # Errors

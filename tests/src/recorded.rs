@@ -303,7 +303,7 @@ fn walk_in(process: &impl Process, natives: &[NativeFrame], breaks: bool) -> Wal
         Some(RuntimeKind::LuaJit) => walk_of::<LuaJit>(process, natives, breaks),
         Some(RuntimeKind::Lua) => walk_of::<Lua>(process, natives, breaks),
         // Its frames are native ones.
-        Some(RuntimeKind::V8) | None => Walk {
+        Some(RuntimeKind::V8 | RuntimeKind::HotSpot) | None => Walk {
             shown: Vec::new(),
             lines: Vec::new(),
         },

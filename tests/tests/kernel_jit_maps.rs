@@ -19,7 +19,16 @@ fn has_machine_code() -> Result<(), String> {
 }
 
 fn record(pid: u32) -> Run {
-    Invocation::new("-f -F 997 -d 1 --annotate")
+    record_with("", pid)
+}
+
+/// By what the runtime writes alone, not by what its memory tells.
+fn record_by_map(pid: u32) -> Run {
+    record_with("--no-runtimes", pid)
+}
+
+fn record_with(flags: &str, pid: u32) -> Run {
+    Invocation::new(&format!("-f -F 997 -d 1 --annotate {flags}"))
         .flag("-p", pid)
         .run()
         .expect_no_panic()
@@ -186,7 +195,7 @@ fn node_functions_have_names_with_its_flag_and_a_hint_without() {
             .current_dir(folder.path()),
     );
     let _map = map_of(listed.pid());
-    let folded = record(listed.pid()).folded();
+    let folded = record_by_map(listed.pid()).folded();
     drop(listed);
     let function = |stack: &Stack| {
         let made = |frame: &String| frame.contains("caller_work") && frame.ends_with("_[j]");
@@ -195,7 +204,7 @@ fn node_functions_have_names_with_its_flag_and_a_hint_without() {
     // The rest is the runtime itself: its start, and what compiles.
     assert!(folded.share(function) > 0.8, "{folded}");
     let silent = Workload::start(Command::new(&node).arg(&script));
-    record(silent.pid()).expect_stderr("--perf-basic-prof");
+    record_by_map(silent.pid()).expect_stderr("--perf-basic-prof");
 }
 
 const BUSY_JAVA: &str = "\
@@ -223,7 +232,8 @@ fn java_methods_are_named_by_the_map_that_jcmd_writes() {
     command.args(["-XX:+PreserveFramePointer", &source]);
     let workload = Workload::start(&mut command);
     let _map = map_of(workload.pid());
-    record(workload.pid()).expect_stderr(&format!("jcmd {} Compiler.perfmap", workload.pid()));
+    record_by_map(workload.pid())
+        .expect_stderr(&format!("jcmd {} Compiler.perfmap", workload.pid()));
     let function = |stack: &Stack| {
         let made = |frame: &String| frame.contains("Work") && frame.ends_with("_[j]");
         stack.frames.iter().any(made)
@@ -236,7 +246,7 @@ fn java_methods_are_named_by_the_map_that_jcmd_writes() {
             .output()
             .expect("jcmd can be started");
         assert!(written.status.success(), "{written:?}");
-        let folded = record(workload.pid()).folded();
+        let folded = record_by_map(workload.pid()).folded();
         // The virtual machine has threads of its own that compile and collect meanwhile.
         if folded.share(function) > 0.6 {
             return;

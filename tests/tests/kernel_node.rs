@@ -2,11 +2,13 @@
 //! interpreted, compiled and compiled into one another, deep ones, short-lived ones, and in worker threads.
 
 use std::path::Path;
+use std::process::Command;
 
 use flame_bpf_tests::{
     ALL_BUT_A_FEW, Grammar, Interpreter, Invocation, NEARLY_ALL, Stack, Workload, annotated,
     kernel_test, nodes, profile, require, source,
 };
+use tempfile::tempdir;
 
 /// A build of Node.
 fn node(path: &Path) -> Interpreter {
@@ -157,8 +159,13 @@ fn names_of_a_perf_map_do_not_appear_beside_those_of_v8() {
     for path in require!(nodes()) {
         let script = source("js/lines.js");
         let script = script.to_str().expect("the path is text");
-        let workload =
-            Workload::start(std::process::Command::new(&path).args(["--perf-basic-prof", script]));
+        // It leaves a log where it runs.
+        let folder = tempdir().expect("a folder can be made");
+        let workload = Workload::start(
+            Command::new(&path)
+                .args(["--perf-basic-prof", script])
+                .current_dir(folder.path()),
+        );
         let folded = Invocation::new("-f -F 997 -d 1")
             .flag("-p", workload.pid())
             .run()

@@ -173,8 +173,14 @@ impl Hunted {
     }
 }
 
+/// Names of others' that are one word, whatever their letters.
+const PROPER_NAMES: [&str; 1] = ["HotSpot"];
+
 /// The words of a name in small letters: `like_this` for `LikeThis`, `like_this` and `LIKE_THIS`.
 fn parts(name: &str) -> String {
+    let name = PROPER_NAMES.iter().fold(name.to_owned(), |name, proper| {
+        name.replace(proper, &proper.to_lowercase())
+    });
     let mut parts = String::new();
     let mut before = '_';
     for letter in name.chars() {
@@ -214,8 +220,13 @@ mod tests {
 
     #[test]
     fn longer_words_and_foreign_names_are_left_alone() {
-        let said = said("#[track_caller] fn tracking_seatbelts() {} // keep track of the house");
-        assert!(said.is_empty(), "{said:?}");
+        for text in [
+            "#[track_caller] fn tracking_seatbelts() {} // keep track of the house",
+            "struct HotSpot; // A method of HotSpot's.",
+        ] {
+            assert!(said(text).is_empty(), "{text}");
+        }
+        assert_eq!(said("struct Spot;").len(), 1);
     }
 
     fn asked(path: &str, text: &str) -> Vec<String> {

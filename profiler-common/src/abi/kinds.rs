@@ -75,6 +75,8 @@ kinds! {
     Lua = 5, short: "lua", frame_type: "lua";
     /// V8: JavaScript.
     V8 = 6, short: "js", frame_type: "v8js";
+    /// HotSpot: Java.
+    HotSpot = 7, short: "java", frame_type: "jvm";
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use super::{
     Begin, CURSOR_WORDS, Chain, ChainFrame, CodeOwner, Cursor, DESCRIPTOR_WORDS, Described,
-    FETCH_WORDS, NativeFrame, Process,
+    FETCH_WORDS, NativeFrame, Process, REMEMBERED_WORDS,
 };
 use crate::{
     abi::MAX_USER_FRAMES,
@@ -31,6 +31,8 @@ pub struct Recorded {
     pub registers: [u64; 16],
     /// The words that were fetched last.
     pub fetched: Cell<[u64; FETCH_WORDS]>,
+    /// The words that were remembered.
+    pub remembered: [Cell<u64>; REMEMBERED_WORDS],
 }
 
 impl Default for Recorded {
@@ -42,6 +44,7 @@ impl Default for Recorded {
             thread_pointer: 0,
             registers: [0; 16],
             fetched: Cell::default(),
+            remembered: Default::default(),
         }
     }
 }
@@ -107,6 +110,16 @@ impl Process for Recorded {
         }
         self.fetched.set(words);
         true
+    }
+
+    fn remembered(&self, index: usize) -> u64 {
+        self.remembered.get(index).map_or(0, Cell::get)
+    }
+
+    fn remember(&self, index: usize, value: u64) {
+        if let Some(word) = self.remembered.get(index) {
+            word.set(value);
+        }
     }
 
     fn fetched(&self, index: usize) -> u64 {

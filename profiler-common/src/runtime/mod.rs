@@ -11,6 +11,7 @@
 //! the runtime's object, and asks of each such frame whether it is the next level. See `docs/internals/runtimes.md`.
 
 pub mod cpython;
+pub mod hotspot;
 pub mod lua;
 pub mod luajit;
 #[cfg(any(test, feature = "recorded"))]
@@ -24,6 +25,7 @@ pub mod v8;
 
 pub use crate::abi::{FUNCTION_BITS, RuntimeKind, RuntimeKinds};
 pub use cpython::CPython;
+pub use hotspot::HotSpot;
 pub use lua::Lua;
 pub use luajit::LuaJit;
 pub use perl::Perl;
@@ -50,7 +52,7 @@ pub const CURSOR_WORDS: usize = 24;
 pub const FETCH_WORDS: usize = 24;
 
 /// Words that a runtime remembers: [`Process::remember`].
-pub const REMEMBERED_WORDS: usize = 8;
+pub const REMEMBERED_WORDS: usize = 16;
 
 /// The file that a runtime is in, as the runtime's code sees it.
 pub trait Described {
@@ -414,6 +416,7 @@ macro_rules! runtimes {
             LuaJit luajit_strings, chain LuaJit luajit_level luajit_step, code LuaJit leave_luajit_code;
             Lua lua_strings, chain Lua lua_level lua_step;
             V8 v8_strings, code V8 leave_v8_code, frame V8 v8_function;
+            HotSpot hotspot_strings, code HotSpot leave_hotspot_code;
         }
     };
 }

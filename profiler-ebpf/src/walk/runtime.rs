@@ -33,7 +33,9 @@ use profiler_common::{
     },
 };
 use scratch::{Chains, RUNTIME_KINDS};
-use table::{HAVE_FRAME_FUNCTIONS, MAKE_CODE, boundary_of, level_of, may_run_level_of, step_of};
+use table::{
+    HAVE_FRAME_FUNCTIONS, MAKE_CODE, RUN_NOTHING, boundary_of, level_of, may_run_level_of, step_of,
+};
 use view::{File, View};
 
 /// Steps of one walk along chains, at most: forged memory must not hold up the CPU.
@@ -117,6 +119,9 @@ fn insert(
         return ControlFlow::Continue(());
     }
     let runtime = may_run_level(descriptor, address);
+    if runtime == 0 && runs_nothing(descriptor) {
+        return ControlFlow::Continue(());
+    }
     let kind = if HAVE_FRAME_FUNCTIONS >> (runtime.wrapping_sub(1) & 63) & 1 != 0 {
         describe(chains, descriptor, bias)
     } else {
@@ -175,6 +180,14 @@ pub(crate) fn may_run_level(descriptor: u32, address: u64) -> u64 {
     } else {
         0
     }
+}
+
+/// Whether frames in the file of this descriptor's runtime run nothing of it.
+#[inline(always)]
+fn runs_nothing(descriptor: u32) -> bool {
+    RUNTIMES
+        .get(descriptor)
+        .is_some_and(|words| RUN_NOTHING >> (words[0].load() & (RUNTIME_KINDS as u64 - 1)) & 1 != 0)
 }
 
 /// Whether code at an address of the object's own is this descriptor's runtime's and of the kind that keeps frame pointers wherever it

@@ -140,7 +140,7 @@ pub(super) struct StackArgs {
     /// Show the stacks of flame-bpf itself, which otherwise is one frame
     #[arg(long)]
     pub(super) include_self: bool,
-    /// Show native frames alone, not the functions that runtimes run (Node, Python, perl, PHP, Ruby, Lua)
+    /// Show native frames alone, not the functions that runtimes run (Java, Node, Python, perl, PHP, Ruby, Lua)
     #[arg(long)]
     pub(super) no_runtimes: bool,
     /// In code of no file, where frame pointers end, do not look for callers in the stack's words

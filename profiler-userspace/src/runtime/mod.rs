@@ -8,6 +8,7 @@
 
 mod cold;
 mod cpython;
+mod hotspot;
 mod lua;
 mod luajit;
 mod memory;
@@ -166,6 +167,17 @@ static RUNTIMES: [Row; RuntimeKind::ALL.len()] = [
         lines: Lines::Position,
         glue: v8::GLUE,
         complete: Some(v8::complete),
+    },
+    Row {
+        kind: RuntimeKind::HotSpot,
+        in_file_names: "libjvm",
+        detect: hotspot::detect,
+        separator: ".",
+        unnamed: hotspot::UNNAMED,
+        is_nameless: |_| false,
+        lines: Lines::Position,
+        glue: hotspot::GLUE,
+        complete: Some(hotspot::complete),
     },
 ];
 

@@ -128,7 +128,7 @@ macro_rules! subprograms {
             $($(if kind == RuntimeKind::$kind as u64 {
                 return <runtime::$framed as FrameFunction>::may_have_function(file, address);
             })?)+
-            true
+            RUN_NOTHING >> kind & 1 == 0
         }
 
         /// See [`FunctionInfo::NAMED_BY_CALLER`].
@@ -144,6 +144,15 @@ macro_rules! subprograms {
             })+
             false
         }
+
+        /// The runtimes with [`Chain`]s.
+        const CHAINS: u64 = 0 $($(| {
+            let _ = <runtime::$chain as Chain>::MAKES_CODE;
+            1 << RuntimeKind::$kind as u64
+        })?)+;
+
+        /// The runtimes of which frames in their own file run nothing.
+        pub(super) const RUN_NOTHING: u64 = CODE_OWNERS & !CHAINS & !HAVE_FRAME_FUNCTIONS;
 
         /// The [`CodeOwner`]s.
         pub(super) const CODE_OWNERS: u64 = 0 $($(| 1 << RuntimeKind::$owner as u64)?)+;

@@ -1,0 +1,159 @@
+//! Contents of a descriptor of HotSpot.
+
+use crate::runtime::{DESCRIPTOR_WORDS, Described, FUNCTION_BITS, REMEMBERED_WORDS};
+
+/// The words of a descriptor. Addresses are the object's own.
+pub mod at {
+    /// The address of `CodeCache::_heaps`.
+    pub const HEAPS: usize = 1;
+    /// The address of `StubRoutines::_call_stub_return_address`.
+    pub const CALL_STUB: usize = 2;
+    /// Where fields are: [`Offsets`](super::Offsets).
+    pub const OFFSETS: usize = 3;
+}
+
+const _: () = assert!(at::OFFSETS + WORDS <= DESCRIPTOR_WORDS);
+
+/// In the key of a function: it is a blob of compiled code, and a position is how far in it. Otherwise it is the address of a `Method`,
+/// and a position is a bytecode's number.
+pub const COMPILED: u64 = 1 << 47;
+
+/// The key of the stub with which C++ enters Java.
+pub const CALL_STUB: u64 = 1;
+
+const _: () = assert!(COMPILED & FUNCTION_BITS != 0);
+
+/// Declares offsets of 16 bits, four in each word of a descriptor.
+macro_rules! offsets {
+    ($($(#[$doc:meta])+ $name:ident,)+) => {
+        /// Where fields are, in bytes, and sizes.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Offsets {
+            $($(#[$doc])+ pub $name: u16,)+
+        }
+
+        #[expect(non_camel_case_types, reason = "the names are those of the fields, which they count")]
+        #[derive(Clone, Copy)]
+        enum Place {
+            $($name,)+
+            End,
+        }
+
+        /// Words that offsets take.
+        pub const WORDS: usize = (Place::End as usize).div_ceil(4);
+
+        impl Offsets {
+            /// As words of a descriptor.
+            pub fn words(self) -> [u64; WORDS] {
+                let mut words = [0; WORDS];
+                $(words[Place::$name as usize / 4] |= u64::from(self.$name) << (Place::$name as usize % 4 * 16);)+
+                words
+            }
+
+            /// From the words of a descriptor.
+            pub fn of(file: &impl Described) -> Self {
+                Self {
+                    $($name: offset(file, Place::$name as usize),)+
+                }
+            }
+        }
+
+        $(
+            /// The offset of this name.
+            #[allow(dead_code, reason = "some are user space's alone")]
+            #[inline(always)]
+            pub(super) fn $name(file: &impl Described) -> u64 {
+                u64::from(offset(file, Place::$name as usize))
+            }
+        )+
+    };
+}
+
+#[inline(always)]
+fn offset(file: &impl Described, place: usize) -> u16 {
+    (file.descriptor(at::OFFSETS + place / 4) >> (place % 4 * 16)) as u16
+}
+
+offsets! {
+    /// In a `GrowableArray`: its elements; their number is at its beginning.
+    elements,
+    /// In a `CodeHeap`: where its memory begins; the word behind says where it ends.
+    heap_memory,
+    /// In a `CodeHeap`: the map of its segments.
+    heap_segments,
+    /// The logarithm of the bytes of a segment.
+    segment_bits,
+    /// Bytes in front of a blob.
+    heap_block,
+    /// In a `CodeBlob`: its kind's name.
+    blob_name,
+    /// In a `CodeBlob`: the words of its frames, as `int`.
+    frame_size,
+    /// In a `CodeBlob`: from which instruction on there is a frame.
+    frame_complete,
+    /// Whether that has 16 bits instead of 32.
+    is_frame_complete_short,
+    /// In a `CodeBlob`: its code.
+    code,
+    /// Whether that is a distance of 32 bits from the blob, instead of an address.
+    is_code_near,
+    /// In an `nmethod`: its `Method`.
+    method,
+    /// In an `nmethod`: its number.
+    compile_id,
+    /// In a `Method`: its `ConstMethod`.
+    const_method,
+    /// Bytes of a `ConstMethod`, behind which its bytecodes are.
+    const_method_bytes,
+    /// In a `ConstMethod`: its `ConstantPool`.
+    constants,
+    /// In a `ConstMethod`: the number of its name among the constants.
+    name_index,
+    /// Bytes of a `ConstantPool`, behind which the constants are.
+    constant_pool_bytes,
+    /// In a `ConstantPool`: its class.
+    pool_holder,
+    /// In a `ConstantPool`: the number of its file's name among the constants.
+    file_index,
+    /// In a `Klass`: its name.
+    class_name,
+    /// In a `Symbol`: its length, and its characters.
+    symbol_length,
+    /// See `symbol_length`.
+    symbol_body,
+    /// In an `nmethod`: where descriptions of its instructions begin and end, as the version has it.
+    descriptions,
+    /// See `descriptions`.
+    descriptions_end,
+    /// In an `nmethod`: the scopes that they refer to.
+    scopes,
+    /// In an `nmethod`: methods that scopes refer to.
+    metadata,
+    /// In an `nmethod`: what is behind it in memory of its own since 23; zero before.
+    immutable_data,
+    /// In a `CodeBlob`: its data that change, and the bytes of relocations there, since 25; zero before.
+    mutable_data,
+    /// See `mutable_data`.
+    relocation_bytes,
+    /// Bytes of a description (`PcDesc`).
+    description_bytes,
+}
+
+/// Words that are remembered: whose heaps they are, and of each heap its begin, its end and its map of segments.
+pub(super) const REMEMBERED: usize = 6;
+/// Heaps of a code cache, at most.
+pub(super) const HEAPS: usize = 3;
+
+const _: () = assert!(REMEMBERED + 1 + 3 * HEAPS <= REMEMBERED_WORDS);
+
+/// The registers, by their DWARF numbers, in which the interpreter has the bytecode (r13), and all code the thread (r15).
+pub(super) const BYTECODE: u8 = 13;
+/// See [`BYTECODE`].
+pub(super) const THREAD: u8 = 15;
+
+/// Below the frame pointer of an interpreter's frame: its caller's stack pointer, its method and its bytecode (`frame_x86.hpp`).
+pub(super) const SENDER_BELOW: u64 = 8;
+/// See [`SENDER_BELOW`].
+pub(super) const METHOD_BELOW: u64 = 24;
+/// See [`SENDER_BELOW`].
+pub(super) const BYTECODE_BELOW: u64 = 64;

@@ -1,0 +1,287 @@
+extern crate std;
+
+use super::*;
+use crate::runtime::memory::{Recorded, caller_in_code};
+use crate::runtime::{ChainFrame, CodeOwner as _, FunctionInfo as _, RuntimeKind, first_word};
+use crate::walk::Registers;
+use crate::walk::native::{Frame, Kept, Reached};
+use proptest::prelude::{any, proptest};
+use std::string::String;
+use std::vec::Vec;
+
+const BIAS: u64 = 0x7f00_0000_0000;
+const HEAPS: u64 = 0x1000;
+const CALL_STUB_VARIABLE: u64 = 0x1100;
+const LIST: u64 = 0x2_0000;
+const HEAP: u64 = 0x3_0000;
+const LOW: u64 = 0x7e00_0000_0000;
+const SEGMENTS: u64 = 0x4_0000;
+const NAMES: u64 = 0x5_0000;
+const METHOD: u64 = 0x6_0000;
+const CONSTANT: u64 = 0x6_1000;
+const POOL: u64 = 0x6_2000;
+const CLASS: u64 = 0x6_3000;
+const SYMBOLS: u64 = 0x6_4000;
+const STACK: u64 = 0x7ffd_0000_0000;
+const CALLER: u64 = LOW + 0x9000;
+
+/// Blobs: compiled code in the segments from 4 on, the interpreter in those from 32 on, a stub in those from 64 on.
+const CODE: u64 = LOW + 4 * 128 + 16;
+const INTERPRETER: u64 = LOW + 32 * 128 + 16;
+const STUB: u64 = LOW + 64 * 128 + 16;
+/// Behind a blob's beginning, its code.
+const INSTRUCTIONS: u64 = 0x100;
+
+fn offsets() -> Offsets {
+    Offsets {
+        elements: 8,
+        heap_memory: 24,
+        heap_segments: 136,
+        segment_bits: 7,
+        heap_block: 16,
+        blob_name: 96,
+        frame_size: 28,
+        frame_complete: 20,
+        code: 32,
+        method: 112,
+        compile_id: 304,
+        const_method: 8,
+        const_method_bytes: 48,
+        constants: 8,
+        name_index: 34,
+        constant_pool_bytes: 72,
+        pool_holder: 24,
+        file_index: 54,
+        class_name: 24,
+        symbol_length: 4,
+        symbol_body: 6,
+        ..Offsets::default()
+    }
+}
+
+fn blob(process: &mut Recorded, address: u64, name: u64, frame_words: u64, id: u64) {
+    process.bytes(address, &[0; 0x400]);
+    process.words(
+        address + 16,
+        &[8 << 32, frame_words << 32, address + INSTRUCTIONS],
+    );
+    process.words(address + 96, &[NAMES + name, 0, METHOD]);
+    process.words(address + 304, &[id]);
+}
+
+fn symbol(process: &mut Recorded, place: u64, text: &str) {
+    process.bytes(SYMBOLS + place, &[0; 0x80]);
+    process.bytes(SYMBOLS + place + 4, &(text.len() as u16).to_le_bytes());
+    process.bytes(SYMBOLS + place + 6, text.as_bytes());
+}
+
+fn process() -> Recorded {
+    let mut process = Recorded {
+        bias: BIAS,
+        ..Recorded::default()
+    };
+    process.descriptor[0] = first_word(RuntimeKind::HotSpot, 17 << 16);
+    process.descriptor[at::HEAPS] = HEAPS;
+    process.descriptor[at::CALL_STUB] = CALL_STUB_VARIABLE;
+    process.descriptor[at::OFFSETS..at::OFFSETS + WORDS].copy_from_slice(&offsets().words());
+    process.words(BIAS + HEAPS, &[LIST]);
+    process.words(BIAS + CALL_STUB_VARIABLE, &[STUB + INSTRUCTIONS + 0x40]);
+    process.words(LIST, &[1, LIST + 0x100]);
+    process.words(LIST + 0x100, &[HEAP]);
+    process.words(HEAP + 24, &[LOW, LOW + 0x1_0000]);
+    process.words(HEAP + 136, &[SEGMENTS]);
+    process.bytes(SEGMENTS - 8, &[0xff; 0x210]);
+    for (first, count) in [(4u64, 8), (32, 8), (64, 8)] {
+        let back: Vec<u8> = (0..count).collect();
+        process.bytes(SEGMENTS + first, &back);
+    }
+    process.bytes(NAMES, b"nmethod\0Interpreter\0RuntimeStub\0\0\0\0\0");
+    blob(&mut process, CODE, 0, 6, 77);
+    blob(&mut process, INTERPRETER, 8, 0, 0);
+    blob(&mut process, STUB, 20, 4, 0);
+    process.words(METHOD, &[0, CONSTANT]);
+    process.bytes(CONSTANT, &[0; 0x100]);
+    process.words(CONSTANT + 8, &[POOL]);
+    process.bytes(CONSTANT + 34, &3u16.to_le_bytes());
+    process.bytes(POOL, &[0; 0x100]);
+    process.words(POOL + 24, &[CLASS]);
+    process.bytes(POOL + 54, &5u16.to_le_bytes());
+    process.words(POOL + 72 + 8 * 3, &[SYMBOLS | 1, 0, SYMBOLS + 0x100]);
+    process.words(CLASS + 24, &[SYMBOLS + 0x200]);
+    symbol(&mut process, 0, "work");
+    symbol(&mut process, 0x100, "Work.java");
+    symbol(&mut process, 0x200, "srv/Work");
+    process
+}
+
+/// The caller and the function of a frame.
+fn look(process: &Recorded, frame: &Frame) -> (Option<Frame>, Option<ChainFrame>) {
+    let found = HotSpot::search_from(process, frame);
+    let function = (found != 0).then(|| HotSpot::function(process, frame, found));
+    (
+        caller_in_code::<HotSpot>(process, frame),
+        function.flatten(),
+    )
+}
+
+fn called(ip: u64, sp: u64, fp: u64) -> Frame {
+    Frame::called(Registers { ip, sp, fp })
+}
+
+fn running(ip: u64, sp: u64, fp: u64) -> Frame {
+    Frame::running(Registers { ip, sp, fp }, 0)
+}
+
+fn text(process: &Recorded, piece: crate::runtime::Piece) -> String {
+    let bytes = (0..u64::from(piece.bytes)).map(|at| process.memory[&(piece.address + at)]);
+    bytes.map(char::from).collect()
+}
+
+#[test]
+fn compiled_code_is_left_by_the_size_of_its_frames() {
+    let mut process = process();
+    process.words(STACK, &[0; 16]);
+    process.words(STACK + 32, &[0xbbbb, CALLER]);
+    let ip = CODE + INSTRUCTIONS + 0x80;
+    let (caller, function) = look(&process, &called(ip, STACK, 0));
+    let caller = caller.unwrap();
+    assert_eq!((caller.ip, caller.sp), (CALLER, STACK + 48));
+    assert_eq!(caller.fp.read(&process), Ok(0xbbbb));
+    let function = function.unwrap();
+    assert_eq!((function.function, function.check), (COMPILED | CODE, 77));
+    assert_eq!(function.position, 0x7f);
+    assert_eq!(HotSpot::check(&process, function.function), Some(77));
+}
+
+#[test]
+fn a_frame_that_is_not_there_is_told_by_instructions() {
+    let mut process = process();
+    process.words(STACK, &[0; 16]);
+    let code = CODE + INSTRUCTIONS;
+    process.bytes(code - 8, &[0x90; 0x80]);
+    // Where, with which bytes before and at the address, and how far above the stack pointer the return address is.
+    let cases: [(u64, &[u8], &[u8], u64); 6] = [
+        (0, b"", b"\x55\x48\x83\xec\x20", 0),
+        (1, b"\x55", b"\x48\x83\xec\x20", 8),
+        (0x20, b"", b"\x5d\x49\x3b\x67\x28\x77\x04\xc3", 8),
+        (
+            0x20,
+            b"",
+            b"\x49\x3b\xa7\x28\x01\x00\x00\x0f\x87\x00\x00\x00\x00\xc3",
+            0,
+        ),
+        (0x20, b"", b"\xc5\xf8\x77\xc3", 0),
+        (0x20, b"", b"\x90\xc3", 40),
+    ];
+    for (offset, before, at, above) in cases {
+        let mut process = process.clone();
+        let ip = code + offset;
+        process.bytes(ip - before.len() as u64, before);
+        process.bytes(ip, at);
+        process.words(STACK + above, &[CALLER]);
+        let (caller, function) = look(&process, &running(ip, STACK, 0x1234));
+        let caller = caller.unwrap();
+        assert_eq!(
+            (caller.ip, caller.sp),
+            (CALLER, STACK + above + 8),
+            "{at:x?}"
+        );
+        if above == 0 {
+            assert_eq!(caller.fp, Kept::value(0x1234), "{at:x?}");
+        }
+        assert!(function.is_some(), "{at:x?}");
+    }
+}
+
+#[test]
+fn frames_of_the_interpreter_have_methods_and_bytecodes() {
+    let mut process = process();
+    let fp = STACK + 0x100;
+    process.words(fp - 64, &[CONSTANT + 48 + 7]);
+    process.words(fp - 24, &[METHOD]);
+    process.words(fp - 8, &[fp + 0x80, 0xbbbb, CALLER]);
+    let ip = INTERPRETER + INSTRUCTIONS + 0x40;
+    let (caller, function) = look(&process, &called(ip, STACK, fp));
+    let caller = caller.unwrap();
+    assert_eq!((caller.ip, caller.sp), (CALLER, fp + 0x80));
+    assert_eq!(
+        (caller.fp, caller.reached),
+        (Kept::value(0xbbbb), Reached::Called)
+    );
+    let function = function.unwrap();
+    assert_eq!((function.function, function.position), (METHOD, 7));
+    assert_eq!(HotSpot::check(&process, METHOD), Some(function.check));
+    // While it runs, the bytecode is in a register.
+    process.registers[13] = CONSTANT + 48 + 9;
+    let (_, function) = look(&process, &running(ip, STACK, fp));
+    assert_eq!(function.unwrap().position, 9);
+    // Before it has made its frame, there is none.
+    process.registers[13] = STACK;
+    let (_, function) = look(&process, &running(ip, STACK, fp));
+    assert_eq!(function, None);
+}
+
+#[test]
+fn stubs_have_names_and_the_way_into_java_is_left_by_its_frame_pointer() {
+    let mut process = process();
+    process.words(STACK, &[0; 16]);
+    process.words(STACK + 16, &[0xbbbb, CALLER]);
+    let (caller, function) = look(&process, &called(STUB + INSTRUCTIONS + 0x20, STACK, 0));
+    assert_eq!(caller.unwrap().sp, STACK + 32);
+    let function = function.unwrap();
+    let strings = HotSpot::strings(&process, function.function).unwrap();
+    assert_eq!((strings.name.address, strings.extra), (NAMES + 20, 0));
+    let fp = STACK + 0x40;
+    process.words(fp, &[STACK + 0x200, CALLER]);
+    let (caller, function) = look(&process, &called(STUB + INSTRUCTIONS + 0x40, STACK, fp));
+    assert_eq!((caller.unwrap().ip, caller.unwrap().sp), (CALLER, fp + 16));
+    assert_eq!(function.unwrap().function, CALL_STUB);
+}
+
+#[test]
+fn names_are_those_of_the_constants() {
+    let process = process();
+    for key in [METHOD, COMPILED | CODE] {
+        let strings = HotSpot::strings(&process, key).unwrap();
+        assert_eq!(text(&process, strings.owner), "srv/Work");
+        assert_eq!(text(&process, strings.name), "work");
+        assert_eq!(text(&process, strings.file), "Work.java");
+        assert_eq!(strings.extra, METHOD);
+    }
+}
+
+#[test]
+fn other_memory_is_nobody_s() {
+    let process = process();
+    for ip in [LOW - 0x100, LOW + 20 * 128, LOW + 0x2_0000, 0, u64::MAX] {
+        assert_eq!(
+            look(&process, &called(ip, STACK, STACK)),
+            (None, None),
+            "{ip:x}"
+        );
+    }
+}
+
+proptest! {
+    /// Forged memory makes no walk fail.
+    #[test]
+    fn forged_memory_is_survived(
+        changes in proptest::collection::vec((0usize..4000, any::<u64>()), 1..40),
+        place in 0u64..0x1_0000,
+        is_first in any::<bool>(),
+    ) {
+        let mut process = process();
+        process.words(STACK, &[STACK; 64]);
+        let addresses: Vec<u64> = process.memory.keys().copied().step_by(8).collect();
+        for (index, word) in changes {
+            process.words(addresses[index % addresses.len()], &[word]);
+        }
+        let (ip, sp, fp) = (LOW + place, STACK, STACK + 0x100);
+        let frame = if is_first { running(ip, sp, fp) } else { called(ip, sp, fp) };
+        let (_, function) = look(&process, &frame);
+        if let Some(function) = function {
+            let _ = HotSpot::strings(&process, function.function);
+            let _ = HotSpot::check(&process, function.function);
+        }
+    }
+}

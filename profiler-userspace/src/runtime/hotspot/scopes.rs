@@ -1,0 +1,205 @@
+//! Scopes of compiled code: which calls were compiled into it, at which instruction.
+//!
+//! In: a blob of compiled code. Out: for each stretch of its instructions, the calls within which they are. HotSpot describes
+//! instructions behind which the collector may run (`PcDesc`): a number leads to a scope, and from there to its callers' scopes
+//! (`debugInfo.hpp`).
+
+use crate::runtime::TargetMemory;
+use profiler_common::runtime::{Described as _, hotspot::Offsets};
+use profiler_common::walk::Memory as _;
+
+/// The most bytes of descriptions, and of scopes.
+const MOST_BYTES: usize = 1 << 18;
+/// The shortest piece of scopes that is read.
+const LEAST_BYTES: usize = 256;
+/// How deep calls are compiled into one another, at most.
+const MOST_CALLS: usize = 64;
+
+/// Instructions within the same calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Description {
+    /// Where they end, from the first instruction.
+    pub(super) end: u32,
+    /// The methods that were called, and the bytecodes they are at, innermost first, without the method that the code is of.
+    pub(super) calls: Vec<(u64, u32)>,
+}
+
+/// All descriptions of a blob, in order.
+pub(super) fn descriptions(memory: &TargetMemory, blob: u64) -> Option<Vec<Description>> {
+    let offsets = Offsets::of(memory);
+    let word = |offset: u16| {
+        let [word] = memory.read(blob.checked_add(offset.into())?)?;
+        Some(word)
+    };
+    let number = |offset: u16| Some(u64::from(word(offset)? as u32));
+    let (start, end) = (
+        number(offsets.descriptions)?,
+        number(offsets.descriptions_end)?,
+    );
+    let (base, scopes) = match offsets.immutable_data {
+        0 => (blob, word(offsets.scopes)?),
+        immutable => {
+            let base = word(immutable)?;
+            (base, base.checked_add(end)?)
+        }
+    };
+    let metadata = if offsets.metadata != 0 {
+        blob.checked_add(number(offsets.metadata)?)?
+    } else {
+        let relocations = number(offsets.relocation_bytes)?;
+        word(offsets.mutable_data)?.checked_add(relocations.next_multiple_of(8))?
+    };
+    let bytes = usize::try_from(end.checked_sub(start)?).ok()?;
+    let mut table = vec![0; bytes.min(MOST_BYTES)];
+    memory.copy(base.checked_add(start)?, &mut table)?;
+    let scopes = readable(memory, scopes)?;
+    let method = |index: u32| {
+        let place = metadata.checked_add(8 * u64::from(index.checked_sub(1)?))?;
+        let [method] = memory.read(place)?;
+        Some(method)
+    };
+    // Until 19, a digit was its byte; since then, no byte is zero (`UNSIGNED5`).
+    let least = if memory.descriptor(0) >> 24 & 0xffff >= 20 {
+        1
+    } else {
+        0
+    };
+    Some(decode(
+        &table,
+        offsets.description_bytes.into(),
+        &scopes,
+        least,
+        method,
+    ))
+}
+
+/// As many bytes from an address on as can be read, up to a limit.
+fn readable(memory: &TargetMemory, address: u64) -> Option<Vec<u8>> {
+    let mut bytes = MOST_BYTES;
+    while bytes >= LEAST_BYTES {
+        let mut read = vec![0; bytes];
+        if memory.copy(address, &mut read).is_some() {
+            return Some(read);
+        }
+        bytes /= 2;
+    }
+    None
+}
+
+/// Descriptions of so many bytes each: two numbers of 32 bits are the instruction and the scope.
+fn decode(
+    table: &[u8],
+    bytes: usize,
+    scopes: &[u8],
+    least: u8,
+    method: impl Fn(u32) -> Option<u64>,
+) -> Vec<Description> {
+    let mut all: Vec<Description> = Vec::new();
+    for entry in table.chunks_exact(bytes.max(8)) {
+        let number = |at: usize| {
+            i32::from_le_bytes([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]])
+        };
+        let (Ok(end), Ok(scope)) = (u32::try_from(number(0)), usize::try_from(number(4))) else {
+            continue;
+        };
+        if scope == 0 || all.last().is_some_and(|last| last.end >= end) {
+            continue;
+        }
+        all.push(Description {
+            end,
+            calls: calls(scopes, scope, least, &method),
+        });
+    }
+    all
+}
+
+/// The methods of a scope and its callers', but for the outermost; empty if they cannot be read.
+fn calls(
+    scopes: &[u8],
+    mut scope: usize,
+    least: u8,
+    method: &impl Fn(u32) -> Option<u64>,
+) -> Vec<(u64, u32)> {
+    let mut calls = Vec::new();
+    while scope != 0 && calls.len() <= MOST_CALLS {
+        let Some(mut rest) = scopes.get(scope..) else {
+            return Vec::new();
+        };
+        let mut next = || unsigned(&mut rest, least);
+        let (Some(sender), Some(index), Some(bytecode)) = (next(), next(), next()) else {
+            return Vec::new();
+        };
+        let Some(method) = method(index) else {
+            return Vec::new();
+        };
+        // One is added, so that none is negative.
+        calls.push((method, bytecode.saturating_sub(1)));
+        scope = sender as usize;
+    }
+    if scope != 0 {
+        return Vec::new();
+    }
+    calls.pop();
+    calls
+}
+
+/// A number of up to five digits of base 64, the lowest first; a digit of 192 and more says that another follows.
+fn unsigned(bytes: &mut &[u8], least: u8) -> Option<u32> {
+    let mut number = 0u32;
+    for place in 0..5 {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        let digit = u32::from(byte.checked_sub(least)?);
+        number = number.wrapping_add(digit.checked_shl(6 * place)?);
+        if *byte < 192 {
+            break;
+        }
+    }
+    Some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_up_to_five_digits() {
+        let number = |mut bytes: &[u8], least| unsigned(&mut bytes, least);
+        assert_eq!(number(&[5], 0), Some(5));
+        assert_eq!(number(&[5], 1), Some(4));
+        assert_eq!(number(&[200, 1], 0), Some(200 + 64));
+        assert_eq!(number(&[0], 1), None);
+        assert_eq!(number(&[200], 0), None);
+    }
+
+    #[test]
+    fn calls_are_those_of_the_scopes() {
+        // At 1 the outermost, method 1 at bytecode 4; at 4 method 2 at 8, called from there.
+        let scopes = [0, 0, 1, 5, 1, 2, 9];
+        let table: Vec<u8> = [(-1i32, 0i32), (16, 1), (32, 4), (48, 0), (32, 1)]
+            .into_iter()
+            .flat_map(|(end, scope)| {
+                [end.to_le_bytes(), scope.to_le_bytes(), [0; 4], [0; 4]].concat()
+            })
+            .collect();
+        let method = |index: u32| [0x100, 0x200].get(index as usize - 1).copied();
+        let all = decode(&table, 16, &scopes, 0, method);
+        assert_eq!(
+            all,
+            [
+                Description {
+                    end: 16,
+                    calls: vec![]
+                },
+                Description {
+                    end: 32,
+                    calls: vec![(0x200, 8)]
+                },
+            ]
+        );
+        // In a circle, and out of bounds.
+        let scopes = [0, 1, 1, 1];
+        assert_eq!(calls(&scopes, 1, 0, &method), []);
+        assert_eq!(calls(&scopes, 9, 0, &method), []);
+    }
+}

@@ -1,0 +1,180 @@
+//! The methods that HotSpot runs, without any flag of its: whose truth is known, in every way in which they come to run,
+//! interpreted, compiled by each compiler and compiled into one another, and in virtual threads.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use flame_bpf_tests::{
+    ALL_BUT_A_FEW, Folded, Grammar, NEARLY_ALL, Stack, Workload, annotated, javas, kernel_test,
+    profile, require, source, tool,
+};
+use tempfile::{TempDir, tempdir};
+
+/// Suffix of the names of methods with `--annotate`.
+const SUFFIX: &str = "_[java]";
+
+/// Classes of the programs in a folder. The compiler may be newer than the machine that runs them.
+fn classes(programs: &[&str]) -> TempDir {
+    let folder = tempdir().expect("a folder can be made");
+    let sources = programs
+        .iter()
+        .map(|name| source(&format!("java/{name}.java")));
+    let status = Command::new("javac")
+        .args(["--release", "17", "-d"])
+        .arg(folder.path())
+        .args(sources)
+        .status();
+    assert!(status.expect("javac runs").success());
+    folder
+}
+
+fn start(java: &Path, flags: &[&str], classes: &TempDir, program: &str) -> Workload {
+    let mut command = Command::new(java);
+    let command = command
+        .args(flags)
+        .arg("-cp")
+        .arg(classes.path())
+        .arg(program);
+    Workload::start(command)
+}
+
+fn machines() -> Result<Vec<PathBuf>, String> {
+    tool("javac").and_then(|_| javas())
+}
+
+/// The program's methods in a stack, from the root, without classes that are made at run time.
+fn methods(stack: &Stack) -> Vec<String> {
+    let frames = stack.frames.iter();
+    let names = frames.filter_map(|frame| frame.strip_suffix(SUFFIX));
+    let own = names.filter(|name| name.starts_with("Stops") && !name.contains("$$"));
+    own.skip_while(|name| *name != "Stops.main")
+        .map(str::to_owned)
+        .collect()
+}
+
+#[track_caller]
+fn check_stops(flags: &[&str]) {
+    let classes = classes(&["Stops"]);
+    for java in javas().expect("there is one") {
+        let workload = start(&java, flags, &classes, "Stops");
+        let mut folded = annotated(&workload, 6.0);
+        folded.stacks.retain(|stack| !methods(stack).is_empty());
+        Grammar::of(&workload.stop()).check(&folded, methods);
+    }
+}
+
+#[kernel_test]
+fn sixty_random_stops_are_as_java_says() {
+    require!(machines());
+    check_stops(&[]);
+}
+
+#[kernel_test]
+fn random_stops_in_the_interpreter_are_as_java_says() {
+    require!(machines());
+    check_stops(&["-Xint"]);
+}
+
+#[kernel_test]
+fn random_stops_in_code_of_the_first_compiler_are_as_java_says() {
+    require!(machines());
+    check_stops(&["-XX:TieredStopAtLevel=1"]);
+}
+
+#[kernel_test]
+fn random_stops_beside_a_concurrent_collector_are_as_java_says() {
+    require!(machines());
+    check_stops(&["-XX:+UseZGC"]);
+}
+
+#[kernel_test(timing)]
+fn shares_of_java_methods_are_as_measured() {
+    require!(machines());
+    let classes = classes(&["Shares"]);
+    for java in javas().expect("there is one") {
+        let workload = start(&java, &[], &classes, "Shares");
+        let folded = profile("-f -F 997 -d 6", &workload).folded();
+        let shares = workload.stop().shares();
+        for (phase, truth) in &shares {
+            let shown = folded.share_among(
+                |stack| shares.iter().any(|(phase, _)| stack.has(phase)),
+                |stack| stack.has(phase),
+            );
+            assert!(
+                (shown - truth).abs() < 0.02,
+                "{phase}: {shown}, {truth} in {folded}"
+            );
+        }
+        let chain = ["java.util.Arrays.sort", "Shares.burn"];
+        assert!(folded.any(|stack| follow(stack, &chain)), "{folded}");
+    }
+}
+
+/// Whether a stack has these frames, one somewhere above the other.
+fn follow(stack: &Stack, chain: &[&str]) -> bool {
+    let mut frames = stack.frames.iter();
+    chain
+        .iter()
+        .all(|wanted| frames.any(|frame| frame == wanted))
+}
+
+/// Stacks begin where threads do.
+fn whole(folded: &Folded) -> f64 {
+    folded.share(|stack| {
+        let begins = ["_start", "clone3", "start_thread", "ret_from_fork_asm"];
+        begins.iter().any(|begin| stack.has(begin))
+    })
+}
+
+#[kernel_test]
+fn stacks_of_java_are_whole_and_named() {
+    require!(machines());
+    let classes = classes(&["Stops"]);
+    for java in javas().expect("there is one") {
+        for flags in [&[][..], &["-Xint"], &["-XX:TieredStopAtLevel=1"]] {
+            let workload = start(&java, flags, &classes, "Stops");
+            let folded = profile("-f -F 1997 -d 3", &workload).folded();
+            assert!(
+                whole(&folded) > ALL_BUT_A_FEW,
+                "{} in {folded}",
+                whole(&folded)
+            );
+            let named = folded.share(|stack| !stack.mentions("[anon"));
+            assert!(named > ALL_BUT_A_FEW, "{named} in {folded}");
+        }
+    }
+}
+
+#[kernel_test]
+fn virtual_threads_stand_on_their_carriers() {
+    require!(machines());
+    for java in javas().expect("there is one") {
+        // It is compiled as it is started, where there are virtual threads and a compiler.
+        let folder = java.parent().expect("it is in a folder");
+        if !folder.join("javac").is_file() || !has_virtual_threads(&java) {
+            continue;
+        }
+        let mut command = Command::new(&java);
+        let workload = Workload::start(command.arg(source("java/Virtual.java")));
+        let folded = profile("-f -F 997 -d 2", &workload).folded();
+        let chain = [
+            "start_thread",
+            "jdk.internal.vm.Continuation.run",
+            "Virtual.work",
+            "Virtual.burn",
+        ];
+        let shown = folded.share(|stack| follow(stack, &chain));
+        assert!(shown > NEARLY_ALL, "{shown} in {folded}");
+    }
+}
+
+fn has_virtual_threads(java: &Path) -> bool {
+    let said = Command::new(java).arg("-version").output();
+    let said = said.expect("java runs").stderr;
+    let text = String::from_utf8_lossy(&said);
+    let version = text
+        .split('"')
+        .nth(1)
+        .and_then(|version| version.split('.').next()?.parse().ok());
+    version.is_some_and(|version: u32| version >= 21)
+}
