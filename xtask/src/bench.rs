@@ -84,6 +84,8 @@ enum Section {
     Size,
     /// Functions of Python, beside py-spy
     Interpreters,
+    /// Functions of Node, beside its own ways
+    Node,
 }
 
 /// Arguments that the first half passes to the second.
@@ -158,7 +160,7 @@ pub(crate) fn measure(order: &Order) -> Result<()> {
     println!("{}", machine::describe());
     let choice = &order.choice;
     let programs = Programs::new(&order.programs);
-    let sections: [(Section, Measure); 13] = [
+    let sections: [(Section, Measure); 14] = [
         (Section::Slowdown, slowdown::measure),
         (Section::Storm, storm::measure),
         (Section::Switches, switches::measure),
@@ -172,6 +174,7 @@ pub(crate) fn measure(order: &Order) -> Result<()> {
         (Section::Outputs, outputs::measure),
         (Section::Size, size::measure),
         (Section::Interpreters, interpreters::measure),
+        (Section::Node, interpreters::measure_node),
     ];
     let ours = |name, more: &str| peer::flame_bpf(name, &order.flame_bpf, more);
     let mut profilers = vec![

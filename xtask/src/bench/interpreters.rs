@@ -1,8 +1,8 @@
-//! Cost of seeing the functions of Python.
+//! Cost of seeing the functions of Python and of Node.
 //!
-//! In: a program of Python's with fixed work under a stack of a given depth. Out: how much longer it takes while it is
-//! profiled, what the profiler uses meanwhile and how many samples it took, beside py-spy where that is installed; and what
-//! each frame takes in the kernel.
+//! In: a program with fixed work under a stack of a given depth. Out: how much longer it takes while it is profiled, what the
+//! profiler uses meanwhile and how many samples it took, beside py-spy where that is installed, and Node's own ways; and what each
+//! frame takes in the kernel.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -40,17 +40,65 @@ struct Tool {
     rate: &'static str,
 }
 
-/// Takes the section's figures.
+/// A program that profiles itself, by arguments that it is started with.
+type Itself = (&'static str, &'static [&'static str]);
+
+/// Figures of Python.
 pub(super) fn measure(bench: &Bench) -> Result<Table> {
     let mut table = Table::new("What Python loses, and what it takes to see its functions");
     let Some(python) = find("python3") else {
         table.note("python3 is not installed.");
         return Ok(table);
     };
-    let cpu = machine::cpus() - 1;
-    let mut program = start(bench, &python, cpu)?;
-    let turns = program.turns_for(DEPTH, SECONDS, 1_000_000)?;
+    let script = bench.programs.python();
+    let start = |more: &[&str]| start(&python, &[more, &["-S"]].concat(), &script);
     let tools = tools(bench);
+    if tools.len() == 1 && !bench.alone {
+        table.note("py-spy is not installed: `pip install py-spy`.");
+    }
+    table.note(format!("The program is run by {}.", python.display()));
+    fill(bench, table, &tools, &[], start)
+}
+
+/// Figures of Node.
+pub(super) fn measure_node(bench: &Bench) -> Result<Table> {
+    let mut table = Table::new("What Node loses, and what it takes to see its functions");
+    let Some(node) = find("node") else {
+        table.note("node is not installed.");
+        return Ok(table);
+    };
+    let script = bench.programs.node();
+    let folder = tempfile::tempdir().context("cannot make a folder")?;
+    let directory = folder.path().display().to_string();
+    let start = |more: &[&str]| {
+        // Where it writes its own profile when it ends.
+        let first = ["--cpu-prof-dir", &directory];
+        let first = if more.contains(&"--cpu-prof") {
+            &first[..]
+        } else {
+            &[]
+        };
+        start(&node, &[first, more].concat(), &script)
+    };
+    table.note(format!("The program is run by {}.", node.display()));
+    let itself: &[Itself] = &[
+        ("--cpu-prof", &["--cpu-prof"]),
+        ("--perf-basic-prof", &["--perf-basic-prof"]),
+    ];
+    let itself = if bench.alone { &[] } else { itself };
+    fill(bench, table, &tools(bench)[..1], itself, start)
+}
+
+/// Takes the figures of one program: profiled by tools, and by itself at whatever rate it has.
+fn fill(
+    bench: &Bench,
+    mut table: Table,
+    tools: &[Tool],
+    itself: &[Itself],
+    start: impl Fn(&[&str]) -> Result<Workload>,
+) -> Result<Table> {
+    let mut program = start(&[])?;
+    let turns = program.turns_for(DEPTH, SECONDS, 1_000_000)?;
     for rate in RATES {
         let empty = || tools.iter().map(|tool| (tool.name, Figure::default()));
         let mut figures: [Vec<_>; 3] = std::array::from_fn(|_| empty().collect());
@@ -79,6 +127,22 @@ pub(super) fn measure(bench: &Bench) -> Result<Table> {
             samples,
         );
     }
+    let mut own = Vec::new();
+    for (name, arguments) in itself {
+        let mut profiled = start(arguments)?;
+        let mut figure = Figure::default();
+        let mut before = program.work(DEPTH, turns)?;
+        for _ in 0..bench.runs {
+            let took = profiled.work(DEPTH, turns)?;
+            let after = program.work(DEPTH, turns)?;
+            figure.add((took / f64::midpoint(before, after) - 1.0) * 100.0);
+            before = after;
+        }
+        own.push((*name, figure));
+    }
+    if !own.is_empty() {
+        table.compare("slowdown, started with", Unit::Percent, own);
+    }
     let each = frame(bench, &mut program, turns)?;
     table.compare(
         "each frame, in the kernel",
@@ -86,24 +150,20 @@ pub(super) fn measure(bench: &Bench) -> Result<Table> {
         [("flame-bpf", each)],
     );
     table.note(format!(
-        "{SECONDS} s of work of {} under {DEPTH} functions on CPU {cpu}, profiled {} times by each profiler, between two bare \
-         runs each time. Own CPU time with start and end. Samples may be more than are due: start and end of the recording are \
-         not those of the work. A frame: between {} and {} functions, by the kernel's statistics of BPF programs.",
-        python.display(),
+        "{SECONDS} s of work under {DEPTH} functions on one CPU, profiled {} times by each profiler, between two bare runs each \
+         time. Own CPU time with start and end. Samples may be more than are due: start and end of the recording are not those \
+         of the work. A frame: between {} and {} functions, by the kernel's statistics of BPF programs.",
         bench.runs,
         DEPTHS[0],
         DEPTHS[1],
     ));
-    if tools.len() == 1 && !bench.alone {
-        table.note("py-spy is not installed: `pip install py-spy`.");
-    }
     Ok(table)
 }
 
-fn start(bench: &Bench, python: &Path, cpu: usize) -> Result<Workload> {
-    let mut command = Command::new(python);
-    command.arg("-S").arg(bench.programs.python());
-    Workload::start(command, cpu)
+fn start(interpreter: &Path, arguments: &[&str], script: &Path) -> Result<Workload> {
+    let mut command = Command::new(interpreter);
+    command.args(arguments).arg(script);
+    Workload::start(command, machine::cpus() - 1)
 }
 
 fn tools(bench: &Bench) -> Vec<Tool> {
