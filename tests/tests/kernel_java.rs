@@ -1,6 +1,7 @@
 //! The methods that HotSpot runs, without any flag of its: whose truth is known, in every way in which they come to run,
 //! interpreted, compiled by each compiler and compiled into one another, and in virtual threads.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -107,6 +108,31 @@ fn shares_of_java_methods_are_as_measured() {
         }
         let chain = ["java.util.Arrays.sort", "Shares.burn"];
         assert!(folded.any(|stack| follow(stack, &chain)), "{folded}");
+    }
+}
+
+#[kernel_test]
+fn lines_are_those_that_run_in_java() {
+    require!(machines());
+    let classes = classes(&["Shares"]);
+    let text = fs::read_to_string(source("java/Shares.java")).expect("it is there");
+    let place = text
+        .lines()
+        .position(|line| line.contains("burn(turns) + 1"));
+    let wanted = format!(
+        "Shares.step (Shares.java:{})",
+        place.expect("it is there") + 1
+    );
+    for java in javas().expect("there is one") {
+        for flags in [&[][..], &["-Xint"]] {
+            let workload = start(&java, flags, &classes, "Shares");
+            let folded = profile("-f -F 997 -d 2 --lines", &workload).folded();
+            let shown = folded.share_among(
+                |stack| stack.mentions("Shares.burn"),
+                |stack| stack.has(&wanted),
+            );
+            assert!(shown > NEARLY_ALL, "{wanted}: {shown} in {folded}");
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! In: an object's file. Out: a descriptor. What fields there are, and where, HotSpot says in tables for debuggers, which it fills when
 //! it is loaded: so they are read from a process that has the file mapped.
 
+mod lines;
 mod live;
 mod names;
 mod scopes;
@@ -92,6 +93,9 @@ fn words(tables: &Tables, version: u64) -> Option<Box<Words>> {
         mutable_data: field("CodeBlob._mutable_data").unwrap_or(0),
         relocation_bytes: field("CodeBlob._relocation_size").unwrap_or(0),
         description_bytes: size("PcDesc")?,
+        const_method_flags: field("ConstMethod._flags").or(field("ConstMethod._flags._flags"))?,
+        const_method_words: field("ConstMethod._constMethod_size")?,
+        code_bytes: field("ConstMethod._code_size")?,
     };
     let mut words: Words = [0; DESCRIPTOR_WORDS];
     words[0] = first_word(RuntimeKind::HotSpot, (version as u32) << 16);

@@ -137,6 +137,12 @@ offsets! {
     relocation_bytes,
     /// Bytes of a description (`PcDesc`).
     description_bytes,
+    /// In a `ConstMethod`: its flags, its size in words, and the bytes of its bytecodes.
+    const_method_flags,
+    /// See `const_method_flags`.
+    const_method_words,
+    /// See `const_method_flags`.
+    code_bytes,
 }
 
 /// Words that are remembered: whose heaps they are, and of each heap its begin, its end and its map of segments.

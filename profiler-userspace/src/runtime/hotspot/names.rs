@@ -3,6 +3,7 @@
 //! In: a method that the kernel half has reported, and the memory of its process. Out: its name as Java writes it, and what was
 //! compiled into its code.
 
+use super::lines::{line, lines};
 use super::scopes::{Description, descriptions};
 use crate::process::{FunctionEvent, FunctionLines, InlinedCall, RuntimeFunction};
 use crate::runtime::{Namer, TargetMemory};
@@ -31,7 +32,8 @@ pub(in crate::runtime) fn complete(
         "call_stub".clone_into(&mut function.name);
         (function.is_unnamed, function.is_nameless) = (false, false);
     }
-    if key & COMPILED == 0 {
+    // A stub is no method's.
+    if event.extra == 0 {
         return;
     }
     let is_same = || memory.check(RuntimeKind::HotSpot, key) == Some(event.check);
@@ -42,24 +44,33 @@ pub(in crate::runtime) fn complete(
         memory,
         known: HashMap::default(),
     };
-    // A stub has none.
-    let descriptions = if event.extra == 0 {
-        Vec::new()
-    } else {
-        descriptions(memory, key & !COMPILED).unwrap_or_default()
-    };
-    let inlined = descriptions
-        .into_iter()
-        .map(|Description { end, calls }| {
+    let of_bytecodes = lines(memory, event.extra).unwrap_or_default();
+    let first_line = of_bytecodes.get(1).map_or(0, |(_, line)| *line);
+    let (mut of_code, mut inlined) = (Vec::new(), Vec::new());
+    if key & COMPILED != 0 {
+        let descriptions = descriptions(memory, key & !COMPILED).unwrap_or_default();
+        for Description {
+            end,
+            calls,
+            bytecode,
+        } in descriptions
+        {
+            of_code.push((end, line(&of_bytecodes, bytecode)));
             let calls = calls.into_iter().map(|(method, position)| InlinedCall {
                 function: methods.get(method),
                 position,
             });
-            (end, calls.collect())
-        })
-        .collect();
+            inlined.push((end, calls.collect()));
+        }
+    }
     if is_same() {
-        function.inlined = inlined;
+        function.first_line = first_line;
+        function.inlined = inlined.into();
+        function.lines = FunctionLines::Table(if key & COMPILED == 0 {
+            of_bytecodes
+        } else {
+            of_code.into()
+        });
     }
 }
 
@@ -88,6 +99,7 @@ impl Methods<'_> {
         }
         let strings = HotSpot::strings(self.memory, method).unwrap_or_default();
         let (owner, name) = (self.text(strings.owner), self.text(strings.name));
+        let lines = lines(self.memory, method).unwrap_or_default();
         let function = Arc::new(RuntimeFunction {
             kind: RuntimeKind::HotSpot,
             is_unnamed: name.is_empty(),
@@ -98,8 +110,8 @@ impl Methods<'_> {
                 plain(&format!("{owner}.{name}"))
             },
             file: self.text(strings.file).into(),
-            first_line: 0,
-            lines: FunctionLines::None,
+            first_line: lines.get(1).map_or(0, |(_, line)| *line),
+            lines: FunctionLines::Table(lines),
             inlined: Box::default(),
         });
         self.known.insert(method, Arc::clone(&function));

@@ -22,6 +22,8 @@ pub(super) struct Description {
     pub(super) end: u32,
     /// The methods that were called, and the bytecodes they are at, innermost first, without the method that the code is of.
     pub(super) calls: Vec<(u64, u32)>,
+    /// The bytecode of the method that the code is of.
+    pub(super) bytecode: u32,
 }
 
 /// All descriptions of a blob, in order.
@@ -58,19 +60,18 @@ pub(super) fn descriptions(memory: &TargetMemory, blob: u64) -> Option<Vec<Descr
         let [method] = memory.read(place)?;
         Some(method)
     };
-    // Until 19, a digit was its byte; since then, no byte is zero (`UNSIGNED5`).
-    let least = if memory.descriptor(0) >> 24 & 0xffff >= 20 {
-        1
-    } else {
-        0
-    };
     Some(decode(
         &table,
         offsets.description_bytes.into(),
         &scopes,
-        least,
+        least_digit(memory),
         method,
     ))
+}
+
+/// The byte that stands for zero in numbers (`UNSIGNED5`): since 20, none is zero itself.
+pub(super) fn least_digit(memory: &TargetMemory) -> u8 {
+    u8::from(memory.descriptor(0) >> 24 & 0xffff >= 20)
 }
 
 /// As many bytes from an address on as can be read, up to a limit.
@@ -105,15 +106,18 @@ fn decode(
         if scope == 0 || all.last().is_some_and(|last| last.end >= end) {
             continue;
         }
+        let mut calls = calls(scopes, scope, least, &method);
+        let bytecode = calls.pop().map_or(0, |(_, bytecode)| bytecode);
         all.push(Description {
             end,
-            calls: calls(scopes, scope, least, &method),
+            calls,
+            bytecode,
         });
     }
     all
 }
 
-/// The methods of a scope and its callers', but for the outermost; empty if they cannot be read.
+/// The methods of a scope and its callers'; empty if they cannot be read.
 fn calls(
     scopes: &[u8],
     mut scope: usize,
@@ -139,12 +143,11 @@ fn calls(
     if scope != 0 {
         return Vec::new();
     }
-    calls.pop();
     calls
 }
 
 /// A number of up to five digits of base 64, the lowest first; a digit of 192 and more says that another follows.
-fn unsigned(bytes: &mut &[u8], least: u8) -> Option<u32> {
+pub(super) fn unsigned(bytes: &mut &[u8], least: u8) -> Option<u32> {
     let mut number = 0u32;
     for place in 0..5 {
         let (byte, rest) = bytes.split_first()?;
@@ -189,11 +192,13 @@ mod tests {
             [
                 Description {
                     end: 16,
-                    calls: vec![]
+                    calls: vec![],
+                    bytecode: 4,
                 },
                 Description {
                     end: 32,
-                    calls: vec![(0x200, 8)]
+                    calls: vec![(0x200, 8)],
+                    bytecode: 4,
                 },
             ]
         );
