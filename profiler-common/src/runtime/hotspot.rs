@@ -15,7 +15,7 @@ mod code;
 mod layout;
 mod method;
 
-pub use layout::{CALL_STUB, COMPILED, Offsets, WORDS, at};
+pub use layout::{CALL_STUB, Offsets, at};
 
 /// HotSpot.
 #[derive(Clone, Copy, Debug)]

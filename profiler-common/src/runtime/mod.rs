@@ -5,12 +5,13 @@
 //! any other way than through [`Process`], a panic. The same code runs in the kernel, in user space, and in tests over
 //! recorded memory.
 //!
-//! There are three doors. A [`CodeOwner`] has frames on the native stack, in code that it made, and a runtime with [`FrameFunction`]s has them in its file's code. An interpreter's frames lie in memory
-//! of its own and form a [`Chain`], from the innermost to the outermost. Its *levels* are the parts of it that one native
+//! There are three doors. A [`CodeOwner`] has frames on the native stack, in code that it made, and a runtime with
+//! [`FrameFunction`]s has them in its file's code. An interpreter's frames lie in memory of its own and form a [`Chain`], from the innermost to the outermost. Its *levels* are the parts of it that one native
 //! frame runs: the frame of the interpreter's loop. A walk begins the chain once, at the first native frame that lies in
 //! the runtime's object, and asks of each such frame whether it is the next level. See `docs/internals/runtimes.md`.
 
 pub mod cpython;
+mod fields;
 pub mod hotspot;
 pub mod lua;
 pub mod luajit;
@@ -50,6 +51,11 @@ pub const CURSOR_WORDS: usize = 24;
 
 /// Words of the longest structure that is copied at once: [`Process::fetch`].
 pub const FETCH_WORDS: usize = 24;
+
+/// In the key of a function, a bit that no address has: the key is of compiled code, and each runtime says how.
+pub const COMPILED: u64 = 1 << 47;
+
+const _: () = assert!(COMPILED & FUNCTION_BITS != 0);
 
 /// Words that a runtime remembers: [`Process::remember`].
 pub const REMEMBERED_WORDS: usize = 16;
@@ -353,8 +359,8 @@ pub trait Chain: FunctionInfo {
 /// A runtime with frames on the native stack in code of its own, which is in no file, or of which its file's rows are wrong: how
 /// these frames are left.
 pub trait CodeOwner: FunctionInfo {
-    /// Turns of a search, at most.
-    const TURNS: u32;
+    /// Turns of a search, at most. With one, where it begins is what it finds, unless [`search`](Self::search) says otherwise.
+    const TURNS: u32 = 1;
 
     /// An address in the runtime's file, by the registers of a thread whose innermost frame is in the runtime's code, where no
     /// frame in that file was met before in the process.
@@ -365,13 +371,19 @@ pub trait CodeOwner: FunctionInfo {
 
     /// Whether at an address of the file's own rows are wrong in a thread's innermost frame: its stack pointer is what the search
     /// finds.
-    fn misplaces_stack_pointer(file: &impl Described, address: u64) -> bool;
+    #[inline(always)]
+    fn misplaces_stack_pointer(_file: &impl Described, _address: u64) -> bool {
+        false
+    }
 
     /// Where the search begins for what proves that a frame's code is the runtime's.
     fn search_from(process: &impl Process, frame: &Frame) -> u64;
 
     /// One turn of the search: breaks with what it looks for, or zero if there is none, or goes on from another place.
-    fn search(process: &impl Process, place: u64) -> ControlFlow<u64, u64>;
+    #[inline(always)]
+    fn search(_process: &impl Process, place: u64) -> ControlFlow<u64, u64> {
+        ControlFlow::Break(place)
+    }
 
     /// The caller of a frame, by what the search found.
     fn caller(process: &impl Process, frame: &Frame, found: u64) -> Option<Frame>;
@@ -391,8 +403,8 @@ pub trait CodeOwner: FunctionInfo {
     }
 }
 
-/// A runtime that runs one function in each native frame of some code of its file: which, the frame says. It is shown in the place of the
-/// native frame, or in front of it.
+/// A runtime that runs one function in each native frame of some code of its file: which, the frame says. It is shown in the place
+/// of the native frame, or in front of it.
 pub trait FrameFunction: FunctionInfo {
     /// Whether a native frame at this address, the object's own, may run a function. Says no only where
     /// [`function_in`](Self::function_in) has none, and does nothing else, whatever the frame.

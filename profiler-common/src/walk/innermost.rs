@@ -6,9 +6,11 @@
 use crate::abi::Rule;
 
 /// `push rbp`, and the opcodes of instructions that leave a function (Intel SDM, volume 2).
-const PUSH_RBP: u8 = 0x55;
-const POP_RBP: u8 = 0x5d;
-const RET: u8 = 0xc3;
+pub const PUSH_RBP: u8 = 0x55;
+/// See [`PUSH_RBP`].
+pub const POP_RBP: u8 = 0x5d;
+/// See [`PUSH_RBP`].
+pub const RET: u8 = 0xc3;
 const RET_POPPING: u8 = 0xc2;
 const REP: u8 = 0xf3;
 const JUMP: u8 = 0xe9;

@@ -7,7 +7,7 @@
 //! frames only the return address is read.
 
 use super::x86_64::{RBP, RBX, RSP, SAVED_RBP, SAVED_RBX};
-use super::{Memory, Registers, Step, is_user_address};
+use super::{Memory, Registers, Step, frame_pointer, is_user_address};
 use crate::abi::{How, Origin, Rule, Slot, StackEnd};
 
 /// A callee-saved register: its value, the address where a callee saved it, or nothing.
@@ -225,6 +225,19 @@ impl Frame {
             | Reached::Called
             | Reached::Pointed => self.ip,
             Reached::Interrupted => self.ip.wrapping_add(1),
+        }
+    }
+
+    /// The caller by the frame pointer, of which no more is known than that.
+    ///
+    /// # Errors
+    /// Why there is none.
+    #[inline(always)]
+    pub fn by_frame_pointer(&self, memory: &impl Memory) -> Result<Self, StackEnd> {
+        let registers = self.registers(memory).ok_or(StackEnd::NoFramePointer)?;
+        match frame_pointer::step(registers, memory) {
+            Step::Caller(registers) => Ok(Self::called(registers)),
+            Step::End(why) => Err(why),
         }
     }
 

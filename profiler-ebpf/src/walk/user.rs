@@ -27,10 +27,7 @@ use profiler_common::{
         READ_TOGETHER_BITS, Rule, StackEnd, Switches,
     },
     intern::Hash,
-    walk::{
-        Step, frame_pointer,
-        native::{Frame, Reached},
-    },
+    walk::native::{Frame, Reached},
 };
 
 /// A user stack being walked. What changes from frame to frame is in the scratch memory: the verifier
@@ -294,15 +291,12 @@ impl UserWalk {
 
     #[inline(always)]
     fn by_frame_pointer(&self, frame: &Frame) -> ControlFlow<u64> {
-        let Some(registers) = frame.registers(&self.memory()) else {
-            return end(StackEnd::NoFramePointer);
-        };
-        match frame_pointer::step(registers, &self.memory()) {
-            Step::Caller(registers) => {
-                self.scratch.walk.put(Frame::called(registers));
+        match frame.by_frame_pointer(&self.memory()) {
+            Ok(caller) => {
+                self.scratch.walk.put(caller);
                 ControlFlow::Continue(())
             }
-            Step::End(why) => end(why),
+            Err(why) => end(why),
         }
     }
 }

@@ -122,17 +122,31 @@ pub enum FunctionLines {
     Table(Box<[(u32, u32)]>),
 }
 
-impl RuntimeFunction {
-    /// The line of a position; zero if it is not known.
-    pub fn line(&self, position: u32) -> u32 {
-        let line = match &self.lines {
-            FunctionLines::None => 0,
-            FunctionLines::Position => position,
-            FunctionLines::Table(table) => {
+impl FunctionLines {
+    /// The line of a position; zero if nobody knows it.
+    pub fn at(&self, position: u32) -> u32 {
+        match self {
+            Self::None => 0,
+            Self::Position => position,
+            Self::Table(table) => {
                 let place = table.partition_point(|(end, _)| *end <= position);
                 table.get(place).map_or(0, |(_, line)| *line)
             }
-        };
+        }
+    }
+
+    /// The first line of a table that is one.
+    pub fn first(&self) -> u32 {
+        let Self::Table(table) = self else { return 0 };
+        let mut lines = table.iter().map(|(_, line)| *line);
+        lines.find(|line| *line != 0).unwrap_or(0)
+    }
+}
+
+impl RuntimeFunction {
+    /// The line of a position; zero if it is not known.
+    pub fn line(&self, position: u32) -> u32 {
+        let line = self.lines.at(position);
         if line == 0 { self.first_line } else { line }
     }
 

@@ -15,7 +15,7 @@ use crate::object::Image;
 use live::Tables;
 use profiler_common::runtime::{
     DESCRIPTOR_WORDS, RuntimeKind, first_word,
-    hotspot::{Offsets, WORDS, at},
+    hotspot::{Offsets, at},
 };
 
 /// The functions that call Java.
@@ -101,7 +101,7 @@ fn words(tables: &Tables, version: u64) -> Option<Box<Words>> {
     words[0] = first_word(RuntimeKind::HotSpot, (version as u32) << 16);
     words[at::HEAPS] = tables.address("CodeCache._heaps")?;
     words[at::CALL_STUB] = tables.address("StubRoutines._call_stub_return_address")?;
-    words[at::OFFSETS..at::OFFSETS + WORDS].copy_from_slice(&offsets.words());
+    words[at::OFFSETS..at::OFFSETS + Offsets::WORDS].copy_from_slice(&offsets.words());
     Some(Box::new(words))
 }
 

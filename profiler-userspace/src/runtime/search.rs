@@ -1,4 +1,4 @@
-//! Text and addresses in an object's initialized data.
+//! Text and addresses in an object's initialized data, and numbers in tables.
 //!
 //! In: an object's file. Out: the first text that matches, or the places of an address. Reads a bounded part of each
 //! segment, the text piece by piece.
@@ -87,4 +87,18 @@ pub(super) fn pointers_to(image: &Image<'_>, address: u64) -> Vec<u64> {
         standing.extend(matches);
     }
     standing
+}
+
+/// The next number of a table: seven bits a byte, the lowest first; the highest bit of a byte says that another follows.
+pub(super) fn unsigned(table: &mut &[u8]) -> Option<u64> {
+    let (mut value, mut shift) = (0u64, 0);
+    loop {
+        let (byte, rest) = table.split_first()?;
+        *table = rest;
+        value |= u64::from(byte & 0x7f).checked_shl(shift)?;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+        shift += 7;
+    }
 }

@@ -77,25 +77,24 @@ fn words(image: &Image<'_>, version: u32) -> Result<Box<Words>, &'static str> {
     let constant = |name: &str| number(image, &format!("v8dbg_{name}"));
     let any = |names: &[&str]| names.iter().find_map(|name| constant(name));
     const UNKNOWN: &str = "where it keeps functions is not known";
-    let byte = |number: Option<u64>| number.and_then(|number| u8::try_from(number).ok());
     let half = |number: Option<u64>| number.and_then(|number| u16::try_from(number).ok());
     if constant("SmiShiftSize") != Some(31) {
         return Err("its pointers are compressed");
     }
     let first_function = any(&["FirstJSFunctionType", "type_JSFunction__JS_FUNCTION_TYPE"]);
-    // Functions have 17 types; until V8 11 their number is not exported.
+    // Until V8 11, the last is not exported.
     let last_function =
         constant("LastJSFunctionType").or(first_function.map(|first| first + OTHER_FUNCTIONS));
-    let flags = byte(constant("class_SharedFunctionInfo__flags__int")).ok_or(UNKNOWN)?;
+    let flags = half(constant("class_SharedFunctionInfo__flags__int")).ok_or(UNKNOWN)?;
     let offsets = Offsets {
-        shared: byte(constant("class_JSFunction__shared__SharedFunctionInfo")).ok_or(UNKNOWN)?,
-        name: byte(any(&[
+        shared: half(constant("class_JSFunction__shared__SharedFunctionInfo")).ok_or(UNKNOWN)?,
+        name: half(any(&[
             "class_SharedFunctionInfo__name_or_scope_info__Object",
             "class_SharedFunctionInfo__name_or_scope_info__Tagged_Object_",
             "class_SharedFunctionInfo__name_or_scope_info__Tagged_NameOrScopeInfoT_",
         ]))
         .ok_or(UNKNOWN)?,
-        script: byte(any(&[
+        script: half(any(&[
             "class_SharedFunctionInfo__script_or_debug_info__HeapObject",
             "class_SharedFunctionInfo__script__Tagged_HeapObject_",
             "class_SharedFunctionInfo__raw_script__Tagged_Object_",
@@ -109,7 +108,7 @@ fn words(image: &Image<'_>, version: u32) -> Result<Box<Words>, &'static str> {
             flags.checked_add(8).ok_or(UNKNOWN)?
         },
         // Behind the map.
-        first_local: byte(constant("scopeinfo_idx_first_vars").map(|index| index + 1))
+        first_local: half(constant("scopeinfo_idx_first_vars").map(|index| index + 1))
             .ok_or(UNKNOWN)?,
     };
     let types = Types {
@@ -125,9 +124,9 @@ fn words(image: &Image<'_>, version: u32) -> Result<Box<Words>, &'static str> {
     let mut words: Words = [0; DESCRIPTOR_WORDS];
     words[0] = first_word(RuntimeKind::V8, version);
     [words[at::BUILTINS], words[at::BUILTINS + 1]] = [builtins.start, builtins.end];
-    words[at::TYPES] = types.word();
-    words[at::OFFSETS] = offsets.word();
-    words[at::OTHERS..=at::LAST].copy_from_slice(&layout(version, any).words());
+    words[at::TYPES..at::OFFSETS].copy_from_slice(&types.words());
+    words[at::OFFSETS..at::OTHERS].copy_from_slice(&offsets.words());
+    words[at::OTHERS..at::OTHERS + Layout::WORDS].copy_from_slice(&layout(version, any).words());
     Ok(Box::new(words))
 }
 
@@ -139,48 +138,47 @@ fn shared_type(heap: &Heap<'_>) -> u16 {
 /// Where fields are that only user space reads. What is not known reads as nothing: functions have their names, but not the calls
 /// compiled into them, or no lines.
 fn layout(version: u32, any: impl Fn(&[&str]) -> Option<u64>) -> Layout {
-    let byte = |names: &[&str], otherwise: u8| {
-        let number = any(names).and_then(|number| u8::try_from(number).ok());
+    let or = |names: &[&str], otherwise: u16| {
+        let number = any(names).and_then(|number| u16::try_from(number).ok());
         number.unwrap_or(otherwise)
     };
-    let half = |name: &str| any(&[name]).and_then(|number| u16::try_from(number).ok());
-    let code = half("type_Code__CODE_TYPE").unwrap_or(u16::MAX);
+    let code = or(&["type_Code__CODE_TYPE"], u16::MAX);
     // Not exported, but in `code.h`, `deoptimization-data.h` and `bytecode-array.h`.
     let is_old = version < 12 << 16;
     let wrapped = ["DeoptimizationDataWrappedSharedFunctionInfoIndex"];
     Layout {
-        deoptimization: byte(
+        deoptimization: or(
             &["class_Code__deoptimization_data__FixedArray"],
             if is_old { 16 } else { 8 },
         ),
-        positions: byte(
+        positions: or(
             &["class_Code__source_position_table__ByteArray"],
             if is_old { 24 } else { 16 },
         ),
-        start: byte(
+        start: or(
             &[
                 "class_Code__instruction_start__Address",
                 "class_Code__instruction_start__uintptr_t",
             ],
             40,
         ),
-        flags: byte(&["class_Code__flags__uint32_t"], 48),
-        size: byte(&["class_Code__instruction_size__int"], 52),
-        baseline: byte(&["CodeKindBaseline"], u8::MAX),
-        function: byte(
+        flags: or(&["class_Code__flags__uint32_t"], 48),
+        size: or(&["class_Code__instruction_size__int"], 52),
+        baseline: or(&["CodeKindBaseline"], u16::MAX),
+        function: or(
             &["DeoptimizationDataSharedFunctionInfoIndex", wrapped[0]],
             6,
         ),
-        inlined: byte(&["DeoptimizationDataInliningPositionsIndex"], 7),
-        literals: byte(&["DeoptimizationDataLiteralArrayIndex"], 2),
-        is_wrapped: any(&wrapped).is_some(),
+        inlined: or(&["DeoptimizationDataInliningPositionsIndex"], 7),
+        literals: or(&["DeoptimizationDataLiteralArrayIndex"], 2),
+        is_wrapped: any(&wrapped).is_some().into(),
         bytecode_positions: if is_old { 32 } else { 24 },
-        bytecode: byte(&["class_BytecodeArray__data__uintptr_t"], 0),
-        instructions: half("type_InstructionStream__INSTRUCTION_STREAM_TYPE").unwrap_or(code),
+        bytecode: or(&["class_BytecodeArray__data__uintptr_t"], 0),
+        instructions: or(&["type_InstructionStream__INSTRUCTION_STREAM_TYPE"], code),
         code,
-        bytecode_type: half("type_BytecodeArray__BYTECODE_ARRAY_TYPE").unwrap_or(u16::MAX),
-        regular_expression: byte(&["frametype_IrregexpFrame"], u8::MAX),
-        web_assembly: byte(&["frametype_WasmFrame"], u8::MAX),
+        bytecode_type: or(&["type_BytecodeArray__BYTECODE_ARRAY_TYPE"], u16::MAX),
+        regular_expression: or(&["frametype_IrregexpFrame"], u16::MAX),
+        web_assembly: or(&["frametype_WasmFrame"], u16::MAX),
     }
 }
 

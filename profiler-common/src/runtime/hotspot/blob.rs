@@ -1,10 +1,7 @@
 //! Blobs of the code cache: from an address to the blob that it is in.
 
-use super::layout::{
-    self, COMPILED, HEAPS, REMEMBERED, at, blob_name, code, elements, heap_block, heap_memory,
-    heap_segments, is_code_near, segment_bits,
-};
-use crate::runtime::Process;
+use super::layout::{HEAPS, Offsets, REMEMBERED, at};
+use crate::runtime::{COMPILED, Process};
 
 /// So often a map of segments leads back, at most.
 const MOST_STEPS: u32 = 6;
@@ -38,9 +35,9 @@ impl Blob {
         if !process.fetch(address, HEAD_BYTES) {
             return None;
         }
-        let code = process.fetched_at(code(process));
-        let words = process.fetched_at(layout::frame_size(process)) as u32;
-        let name = process.fetched_at(blob_name(process));
+        let code = process.fetched_at(Offsets::code(process));
+        let words = process.fetched_at(Offsets::frame_size(process)) as u32;
+        let name = process.fetched_at(Offsets::blob_name(process));
         let [kind] = process.read(name)?;
         Some(Self {
             address,
@@ -48,7 +45,7 @@ impl Blob {
             kind,
             // Never negative, but where there is none.
             frame_words: if words < 1 << 20 { u64::from(words) } else { 0 },
-            code: if is_code_near(process) != 0 {
+            code: if Offsets::is_code_near(process) != 0 {
                 address.wrapping_add(u64::from(code as u32))
             } else {
                 code
@@ -102,14 +99,14 @@ fn blob_in(process: &impl Process, address: u64) -> Option<u64> {
     if low == 0 {
         return None;
     }
-    let bits = segment_bits(process) & 31;
+    let bits = Offsets::segment_bits(process) & 31;
     let mut segment = address.wrapping_sub(low) >> bits;
     for _ in 0..MOST_STEPS {
         let [bytes] = process.read::<1>(segments.wrapping_add(segment).wrapping_sub(7))?;
         match (bytes >> 56) as u8 {
             0 => {
                 let block = low.wrapping_add(segment << bits);
-                return Some(block.wrapping_add(heap_block(process)));
+                return Some(block.wrapping_add(Offsets::heap_block(process)));
             }
             FREE => return None,
             back => segment = segment.wrapping_sub(u64::from(back)),
@@ -125,7 +122,7 @@ fn remember_heaps(process: &impl Process) -> Option<()> {
     let variable = process.bias().wrapping_add(process.descriptor(at::HEAPS));
     let [heaps] = process.read(variable)?;
     let [count] = process.read(heaps)?;
-    let [array] = process.read(heaps.wrapping_add(elements(process)))?;
+    let [array] = process.read(heaps.wrapping_add(Offsets::elements(process)))?;
     for heap in 0..HEAPS {
         let place = REMEMBERED + 1 + 3 * heap;
         process.remember(place + 1, 0);
@@ -133,8 +130,8 @@ fn remember_heaps(process: &impl Process) -> Option<()> {
             continue;
         }
         let [heap] = process.read(array.wrapping_add(8 * heap as u64))?;
-        let [low, high] = process.read(heap.wrapping_add(heap_memory(process)))?;
-        let [segments] = process.read(heap.wrapping_add(heap_segments(process)))?;
+        let [low, high] = process.read(heap.wrapping_add(Offsets::heap_memory(process)))?;
+        let [segments] = process.read(heap.wrapping_add(Offsets::heap_segments(process)))?;
         process.remember(place, low);
         process.remember(place + 1, high);
         process.remember(place + 2, segments);

@@ -4,23 +4,21 @@ use super::{
     HotSpot,
     blob::{Blob, blob_at},
     layout::{
-        BYTECODE, BYTECODE_BELOW, CALL_STUB, METHOD_BELOW, SENDER_BELOW, THREAD, at, const_method,
-        const_method_bytes, frame_complete, is_frame_complete_short,
+        BYTECODE, BYTECODE_BELOW, CALL_STUB, METHOD_BELOW, Offsets, SENDER_BELOW, THREAD, at,
     },
     method::{compiled_check, method_check},
 };
 use crate::{
-    runtime::{ChainFrame, CodeOwner, Described, Process},
+    runtime::{ChainFrame, CodeOwner, Process},
     walk::{
-        Memory, Step, frame_pointer, is_user_address,
+        Memory,
+        innermost::{POP_RBP, PUSH_RBP, RET},
+        is_user_address,
         native::{Frame, Kept, Reached},
     },
 };
-use core::ops::ControlFlow;
 
 impl CodeOwner for HotSpot {
-    const TURNS: u32 = 1;
-
     /// A function of the virtual machine's: the first of the thread's virtual ones.
     #[inline(always)]
     fn anchor(memory: &impl Memory, register: impl Fn(u8) -> u64) -> Option<u64> {
@@ -29,21 +27,10 @@ impl CodeOwner for HotSpot {
         Some(code)
     }
 
-    #[inline(always)]
-    fn misplaces_stack_pointer(_: &impl Described, _: u64) -> bool {
-        false
-    }
-
     /// The blob.
     #[inline(always)]
     fn search_from(process: &impl Process, frame: &Frame) -> u64 {
         blob_at(process, frame.lookup()).unwrap_or(0)
-    }
-
-    /// Nothing is to be searched for.
-    #[inline(always)]
-    fn search(_: &impl Process, place: u64) -> ControlFlow<u64, u64> {
-        ControlFlow::Break(place)
     }
 
     #[inline(always)]
@@ -52,8 +39,8 @@ impl CodeOwner for HotSpot {
         if blob.is_interpreter() {
             return interpreters_caller(process, frame);
         }
-        if blob.frame_words == 0 || is_call_stub(process, frame) {
-            return by_frame_pointer(process, frame);
+        if blob.frame_words == 0 || is_call_stub(process, frame, &blob) {
+            return frame.by_frame_pointer(process).ok();
         }
         let is_first = !frame.has_called();
         let missing = if is_first {
@@ -87,7 +74,7 @@ impl CodeOwner for HotSpot {
             return interpreted(process, frame);
         }
         // A stub has its blob's name, but for the one that enters Java.
-        let function = if is_call_stub(process, frame) {
+        let function = if is_call_stub(process, frame, &blob) {
             CALL_STUB
         } else {
             blob.key()
@@ -106,13 +93,13 @@ const MOST_BYTECODES: u64 = 1 << 16;
 
 /// Whether a frame is of the stub with which C++ enters Java.
 #[inline(always)]
-fn is_call_stub(process: &impl Process, frame: &Frame) -> bool {
-    let variable = process
-        .bias()
-        .wrapping_add(process.descriptor(at::CALL_STUB));
-    process
-        .read(variable)
-        .is_some_and(|[address]| address == frame.ip)
+fn is_call_stub(process: &impl Process, frame: &Frame, blob: &Blob) -> bool {
+    if blob.is_method() {
+        return false;
+    }
+    let variable = process.descriptor(at::CALL_STUB);
+    let address = process.read(process.bias().wrapping_add(variable));
+    address.is_some_and(|[address]| address == frame.ip)
 }
 
 /// The method that a frame of the interpreter runs.
@@ -120,14 +107,14 @@ fn is_call_stub(process: &impl Process, frame: &Frame) -> bool {
 fn interpreted(process: &impl Process, frame: &Frame) -> Option<ChainFrame> {
     let fp = frame.fp.read(process).ok()?;
     let [method] = process.read_upward(fp.wrapping_sub(METHOD_BELOW))?;
-    let [constant] = process.read(method.wrapping_add(const_method(process)))?;
+    let [constant] = process.read(method.wrapping_add(Offsets::const_method(process)))?;
     let bytecode = if frame.has_called() {
         let [bytecode] = process.read_upward(fp.wrapping_sub(BYTECODE_BELOW))?;
         bytecode
     } else {
         process.register(BYTECODE)
     };
-    let first = constant.wrapping_add(const_method_bytes(process));
+    let first = constant.wrapping_add(Offsets::const_method_bytes(process));
     let position = bytecode.wrapping_sub(first);
     // Before it has made its frame, the register has something else.
     (position < MOST_BYTECODES).then_some(ChainFrame {
@@ -152,18 +139,7 @@ fn interpreters_caller(process: &impl Process, frame: &Frame) -> Option<Frame> {
     })
 }
 
-#[inline(always)]
-fn by_frame_pointer(process: &impl Process, frame: &Frame) -> Option<Frame> {
-    match frame_pointer::step(frame.registers(process)?, process) {
-        Step::Caller(registers) => Some(Frame::called(registers)),
-        Step::End(_) => None,
-    }
-}
-
-/// Instructions at the ends of methods: `push rbp`, `pop rbp`, `ret`; `sub` of 8 and of 32 bits from rsp; `add` of 32 bits to it.
-const PUSH_RBP: u64 = 0x55;
-const POP_RBP: u64 = 0x5d;
-const RET: u64 = 0xc3;
+/// `sub` of 8 and of 32 bits from rsp, with which methods begin.
 const SUB_BYTE: u64 = 0xec_8348;
 const SUB: u64 = 0xec_8148;
 /// `cmp poll(%r15), %rsp` with a distance of 32 and of 8 bits, and the jumps behind it; `vzeroupper`.
@@ -182,10 +158,12 @@ fn without_frame(process: &impl Process, frame: &Frame, blob: &Blob) -> u64 {
     let Some([before, at]) = process.read::<2>(frame.ip.wrapping_sub(8)) else {
         return 0;
     };
-    let Some([complete]) = process.read(blob.address.wrapping_add(frame_complete(process))) else {
+    let Some([complete]) =
+        process.read(blob.address.wrapping_add(Offsets::frame_complete(process)))
+    else {
         return 0;
     };
-    let complete = if is_frame_complete_short(process) != 0 {
+    let complete = if Offsets::is_frame_complete_short(process) != 0 {
         complete as u16 as u64
     } else {
         complete as u32 as u64
@@ -193,7 +171,7 @@ fn without_frame(process: &impl Process, frame: &Frame, blob: &Blob) -> u64 {
     let offset = frame.ip.wrapping_sub(blob.code);
     if offset < complete {
         // `push rbp` is the last one before, where it has run.
-        let is_pushed = before >> 56 == PUSH_RBP;
+        let is_pushed = (before >> 56) as u8 == PUSH_RBP;
         let subtracts = at & 0xff_ffff == SUB_BYTE || at & 0xff_ffff == SUB;
         return if is_pushed && subtracts {
             frame.sp.wrapping_add(8)
@@ -206,9 +184,9 @@ fn without_frame(process: &impl Process, frame: &Frame, blob: &Blob) -> u64 {
         let Some([bytes]) = process.read::<1>(place) else {
             return 0;
         };
-        let length = if bytes & 0xff == RET {
+        let length = if bytes as u8 == RET {
             return sp;
-        } else if bytes & 0xff == POP_RBP {
+        } else if bytes as u8 == POP_RBP {
             sp = sp.wrapping_add(8);
             1
         } else if bytes & 0xff_ffff == POLL {

@@ -1,6 +1,6 @@
 //! Contents of a descriptor of HotSpot.
 
-use crate::runtime::{DESCRIPTOR_WORDS, Described, FUNCTION_BITS, REMEMBERED_WORDS};
+use crate::{descriptor_fields, runtime::REMEMBERED_WORDS};
 
 /// The words of a descriptor. Addresses are the object's own.
 pub mod at {
@@ -12,69 +12,12 @@ pub mod at {
     pub const OFFSETS: usize = 3;
 }
 
-const _: () = assert!(at::OFFSETS + WORDS <= DESCRIPTOR_WORDS);
-
-/// In the key of a function: it is a blob of compiled code, and a position is how far in it. Otherwise it is the address of a `Method`,
-/// and a position is a bytecode's number.
-pub const COMPILED: u64 = 1 << 47;
-
 /// The key of the stub with which C++ enters Java.
 pub const CALL_STUB: u64 = 1;
 
-const _: () = assert!(COMPILED & FUNCTION_BITS != 0);
-
-/// Declares offsets of 16 bits, four in each word of a descriptor.
-macro_rules! offsets {
-    ($($(#[$doc:meta])+ $name:ident,)+) => {
-        /// Where fields are, in bytes, and sizes.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub struct Offsets {
-            $($(#[$doc])+ pub $name: u16,)+
-        }
-
-        #[expect(non_camel_case_types, reason = "the names are those of the fields, which they count")]
-        #[derive(Clone, Copy)]
-        enum Place {
-            $($name,)+
-            End,
-        }
-
-        /// Words that offsets take.
-        pub const WORDS: usize = (Place::End as usize).div_ceil(4);
-
-        impl Offsets {
-            /// As words of a descriptor.
-            pub fn words(self) -> [u64; WORDS] {
-                let mut words = [0; WORDS];
-                $(words[Place::$name as usize / 4] |= u64::from(self.$name) << (Place::$name as usize % 4 * 16);)+
-                words
-            }
-
-            /// From the words of a descriptor.
-            pub fn of(file: &impl Described) -> Self {
-                Self {
-                    $($name: offset(file, Place::$name as usize),)+
-                }
-            }
-        }
-
-        $(
-            /// The offset of this name.
-            #[allow(dead_code, reason = "some are user space's alone")]
-            #[inline(always)]
-            pub(super) fn $name(file: &impl Described) -> u64 {
-                u64::from(offset(file, Place::$name as usize))
-            }
-        )+
-    };
-}
-
-#[inline(always)]
-fn offset(file: &impl Described, place: usize) -> u16 {
-    (file.descriptor(at::OFFSETS + place / 4) >> (place % 4 * 16)) as u16
-}
-
-offsets! {
+descriptor_fields! {
+    /// Where fields are, in bytes, and sizes.
+    pub struct Offsets from at::OFFSETS;
     /// In a `GrowableArray`: its elements; their number is at its beginning.
     elements,
     /// In a `CodeHeap`: where its memory begins; the word behind says where it ends.

@@ -3,14 +3,11 @@
 use super::{
     HotSpot,
     blob::Blob,
-    layout::{
-        self, CALL_STUB, COMPILED, class_name, const_method, constant_pool_bytes, constants,
-        file_index, name_index, pool_holder, symbol_body, symbol_length,
-    },
+    layout::{CALL_STUB, Offsets},
 };
 use crate::{
     intern::Hash,
-    runtime::{Encoding, FunctionInfo, Piece, Process, Strings, check_of},
+    runtime::{COMPILED, Encoding, FunctionInfo, Piece, Process, Strings, check_of},
     walk::is_user_address,
 };
 
@@ -24,7 +21,7 @@ impl FunctionInfo for HotSpot {
             let blob = Blob::read(process, function & !COMPILED)?;
             return Some(compiled_check(process, &blob));
         }
-        let [constant] = process.read(function.wrapping_add(const_method(process)))?;
+        let [constant] = process.read(function.wrapping_add(Offsets::const_method(process)))?;
         Some(method_check(constant))
     }
 
@@ -39,24 +36,24 @@ impl FunctionInfo for HotSpot {
             if !blob.is_method() {
                 return Some(stub(&blob));
             }
-            let [method] = process.read(blob.address.wrapping_add(layout::method(process)))?;
+            let [method] = process.read(blob.address.wrapping_add(Offsets::method(process)))?;
             method
         } else {
             function
         };
-        let [constant] = process.read(method.wrapping_add(const_method(process)))?;
-        let [pool] = process.read(constant.wrapping_add(constants(process)))?;
+        let [constant] = process.read(method.wrapping_add(Offsets::const_method(process)))?;
+        let [pool] = process.read(constant.wrapping_add(Offsets::constants(process)))?;
         let symbol = |number: u64| {
             let place = pool
-                .wrapping_add(constant_pool_bytes(process))
+                .wrapping_add(Offsets::constant_pool_bytes(process))
                 .wrapping_add(8 * (number & 0xffff));
             let [symbol] = process.read(place)?;
             piece(process, symbol & !FLAGS)
         };
-        let [name] = process.read(constant.wrapping_add(name_index(process)))?;
-        let [file] = process.read(pool.wrapping_add(file_index(process)))?;
-        let [class] = process.read(pool.wrapping_add(pool_holder(process)))?;
-        let [class] = process.read(class.wrapping_add(class_name(process)))?;
+        let [name] = process.read(constant.wrapping_add(Offsets::name_index(process)))?;
+        let [file] = process.read(pool.wrapping_add(Offsets::file_index(process)))?;
+        let [class] = process.read(pool.wrapping_add(Offsets::pool_holder(process)))?;
+        let [class] = process.read(class.wrapping_add(Offsets::class_name(process)))?;
         Some(Strings {
             owner: piece(process, class).unwrap_or_default(),
             name: symbol(name)?,
@@ -84,7 +81,7 @@ pub(super) fn compiled_check(process: &impl Process, blob: &Blob) -> u32 {
     if !blob.is_method() {
         return 0;
     }
-    let place = blob.address.wrapping_add(layout::compile_id(process));
+    let place = blob.address.wrapping_add(Offsets::compile_id(process));
     process.read(place).map_or(0, |[number]| number as u32)
 }
 
@@ -107,9 +104,9 @@ fn piece(process: &impl Process, symbol: u64) -> Option<Piece> {
     if !is_user_address(symbol) {
         return None;
     }
-    let [length] = process.read(symbol.wrapping_add(symbol_length(process)))?;
+    let [length] = process.read(symbol.wrapping_add(Offsets::symbol_length(process)))?;
     Some(Piece {
-        address: symbol.wrapping_add(symbol_body(process)),
+        address: symbol.wrapping_add(Offsets::symbol_body(process)),
         bytes: length as u32 & 0xffff,
         encoding: Encoding::Bytes as u32,
     })

@@ -2,7 +2,9 @@ extern crate std;
 
 use super::*;
 use crate::runtime::memory::{Recorded, caller_in_code};
-use crate::runtime::{ChainFrame, CodeOwner as _, FunctionInfo as _, RuntimeKind, first_word};
+use crate::runtime::{
+    COMPILED, ChainFrame, CodeOwner as _, FunctionInfo as _, RuntimeKind, first_word,
+};
 use crate::walk::Registers;
 use crate::walk::native::{Frame, Kept, Reached};
 use proptest::prelude::{any, proptest};
@@ -83,7 +85,8 @@ fn process() -> Recorded {
     process.descriptor[0] = first_word(RuntimeKind::HotSpot, 17 << 16);
     process.descriptor[at::HEAPS] = HEAPS;
     process.descriptor[at::CALL_STUB] = CALL_STUB_VARIABLE;
-    process.descriptor[at::OFFSETS..at::OFFSETS + WORDS].copy_from_slice(&offsets().words());
+    process.descriptor[at::OFFSETS..at::OFFSETS + Offsets::WORDS]
+        .copy_from_slice(&offsets().words());
     process.words(BIAS + HEAPS, &[LIST]);
     process.words(BIAS + CALL_STUB_VARIABLE, &[STUB + INSTRUCTIONS + 0x40]);
     process.words(LIST, &[1, LIST + 0x100]);

@@ -11,9 +11,11 @@ pub(super) fn shared_of_function(process: &impl Process, function: u64) -> Optio
     if !is_object(function) || !process.fetch(address_of(function), FUNCTION_BYTES) {
         return None;
     }
-    let shared = process.fetched_at(u64::from(Offsets::of(process).shared));
-    let types = Types::of(process);
-    let functions = (types.first_function, types.last_function);
+    let shared = process.fetched_at(Offsets::shared(process));
+    let functions = (
+        Types::first_function(process),
+        Types::last_function(process),
+    );
     let is_function = is_of_types(process, process.fetched(0), functions, FUNCTION_MAPS);
     (is_function && is_object(shared)).then_some(address_of(shared))
 }

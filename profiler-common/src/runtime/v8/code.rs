@@ -8,22 +8,20 @@ use super::{
     closure::shared_of_function,
     frame::shared_of,
     function::Shared,
-    layout::{
-        CALLED, COMPILED, FUNCTION_BELOW, KINDS_OF_FRAMES, ROOTS, SOME_BUILTIN, STRETCH_BYTES,
-    },
+    layout::{CALLED, FUNCTION_BELOW, KINDS_OF_FRAMES, ROOTS, SOME_BUILTIN, STRETCH_BYTES},
 };
 use crate::{
     abi::Rule,
     intern::Hash,
-    runtime::{ChainFrame, CodeOwner, Described, FunctionInfo, Process, check_of},
+    runtime::{COMPILED, ChainFrame, CodeOwner, FunctionInfo, Process, check_of},
     walk::{
-        Memory, Step, frame_pointer,
+        Memory,
         guess::ends_in_call,
-        innermost, is_user_address,
+        innermost::{self, POP_RBP, PUSH_RBP},
+        is_user_address,
         native::{Frame, Kept, Reached},
     },
 };
-use core::ops::ControlFlow;
 
 /// Beside the place of a return address: there is no frame yet. Without one of these bits, it is a frame pointer.
 const NO_FRAME_YET: u64 = 1;
@@ -32,11 +30,7 @@ const FRAME_LEFT: u64 = 2;
 /// See [`NO_FRAME_YET`].
 const PLACE: u64 = !7;
 
-/// `push rbp`, with which functions begin.
-const PUSH_RBP: u8 = 0x55;
-/// Instructions that leave a frame: `pop rbp`, `leave`.
-const POP_RBP: u8 = 0x5d;
-/// See [`POP_RBP`].
+/// `leave`, which leaves a frame as `pop rbp` does.
 const LEAVE: u8 = 0xc9;
 /// `cmp imm8, rcx` and `cmp imm32, rcx`: a function that has left its frame compares the number of arguments.
 const COMPARE_BYTE: u64 = 0xf9_8348;
@@ -44,18 +38,11 @@ const COMPARE_BYTE: u64 = 0xf9_8348;
 const COMPARE: u64 = 0xf9_8148;
 
 impl CodeOwner for V8 {
-    const TURNS: u32 = 1;
-
     /// One of the builtins, from the table that compiled code has in a register.
     #[inline(always)]
     fn anchor(memory: &impl Memory, register: impl Fn(u8) -> u64) -> Option<u64> {
         let [code] = memory.read(register(ROOTS).wrapping_add(SOME_BUILTIN))?;
         Some(code)
-    }
-
-    #[inline(always)]
-    fn misplaces_stack_pointer(_: &impl Described, _: u64) -> bool {
-        false
     }
 
     /// The frame pointer, or the place of the return address with what is known of the frame.
@@ -77,20 +64,10 @@ impl CodeOwner for V8 {
         }
     }
 
-    /// Nothing is to be searched for.
-    #[inline(always)]
-    fn search(_: &impl Process, place: u64) -> ControlFlow<u64, u64> {
-        ControlFlow::Break(place)
-    }
-
     #[inline(always)]
     fn caller(process: &impl Process, frame: &Frame, found: u64) -> Option<Frame> {
         if found & !PLACE == 0 {
-            let registers = frame.registers(process)?;
-            return match frame_pointer::step(registers, process) {
-                Step::Caller(registers) => Some(Frame::called(registers)),
-                Step::End(_) => None,
-            };
+            return frame.by_frame_pointer(process).ok();
         }
         let place = found & PLACE;
         let [ip] = process.read_upward(place)?;

@@ -4,13 +4,13 @@ use super::{
     V8,
     closure::shared_of_function,
     layout::{
-        COMPILED, KINDS_OF_FRAMES, Offsets, SCRIPT_ID, SCRIPT_NAME, SHARED_BYTES, SHARED_MAPS,
-        Types, address_of, integer, is_object, is_of_types,
+        KINDS_OF_FRAMES, Offsets, SCRIPT_ID, SCRIPT_NAME, SHARED_BYTES, SHARED_MAPS, Types,
+        address_of, integer, is_object, is_of_types,
     },
     scope::Scope,
     string::{is_string, piece},
 };
-use crate::runtime::{ChainFrame, FunctionInfo, Piece, Process, Strings};
+use crate::runtime::{COMPILED, ChainFrame, FunctionInfo, Piece, Process, Strings};
 
 /// The number of the literal of what is in no script: builtins and functions of C++ (`kInvalidInfoId`).
 const NO_LITERAL: u32 = u32::MAX;
@@ -33,23 +33,23 @@ impl Shared {
         if !process.fetch(address, SHARED_BYTES) {
             return None;
         }
-        let offsets = Offsets::of(process);
-        let field = |offset: u8| process.fetched_at(u64::from(offset));
+        let field = |offset: u64| process.fetched_at(offset);
         let (map, name, script) = (
             process.fetched(0),
-            field(offsets.name),
-            field(offsets.script),
+            field(Offsets::name(process)),
+            field(Offsets::script(process)),
         );
-        let literal = field(offsets.literal) as u32;
-        let mut number = field(offsets.unique) as u32;
-        let kind = Types::of(process).shared;
+        let literal = field(Offsets::literal(process)) as u32;
+        let unique = Offsets::unique(process);
+        let mut number = field(unique) as u32;
+        let kind = Types::shared(process);
         if !is_of_types(process, map, (kind, kind), SHARED_MAPS)
             || literal == NO_LITERAL
             || !is_object(script)
         {
             return None;
         }
-        if offsets.unique == 0 {
+        if unique == 0 {
             // Literals are numbered in their script, and scripts in the isolate.
             let [id] = process.read(address_of(script).wrapping_add(SCRIPT_ID))?;
             number = integer(id)? as u32;

@@ -1,6 +1,9 @@
 //! Contents of a descriptor of V8, and the layouts common to builds without compressed pointers.
 
-use crate::runtime::{DESCRIPTOR_WORDS, Described, Process, REMEMBERED_WORDS};
+use crate::{
+    descriptor_fields,
+    runtime::{Process, REMEMBERED_WORDS},
+};
 
 /// The words of a descriptor. Addresses are the object's own, offsets are in bytes.
 pub mod at {
@@ -11,99 +14,43 @@ pub mod at {
     /// Where fields are: [`Offsets`](super::Offsets).
     pub const OFFSETS: usize = 4;
     /// From here on, what user space alone reads.
-    pub const OTHERS: usize = 5;
-    /// The highest word in use.
-    pub const LAST: usize = OTHERS + 2;
+    pub const OTHERS: usize = OFFSETS + super::Offsets::WORDS;
 }
 
-const _: () = assert!(at::LAST < DESCRIPTOR_WORDS);
-
-/// Numbers of the types of objects, as maps have them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Types {
+descriptor_fields! {
+    /// Numbers of the types of objects, as maps have them.
+    pub struct Types from at::TYPES;
     /// The first type of functions.
-    pub first_function: u16,
+    first_function,
     /// The last type of functions.
-    pub last_function: u16,
+    last_function,
     /// `SharedFunctionInfo`.
-    pub shared: u16,
+    shared,
     /// `ScopeInfo`.
-    pub scope: u16,
+    scope,
 }
 
-impl Types {
-    /// As a word of a descriptor.
-    pub const fn word(self) -> u64 {
-        self.first_function as u64
-            | (self.last_function as u64) << 16
-            | (self.shared as u64) << 32
-            | (self.scope as u64) << 48
-    }
-
-    #[inline(always)]
-    pub(super) fn of(file: &impl Described) -> Self {
-        let word = file.descriptor(at::TYPES);
-        Self {
-            first_function: word as u16,
-            last_function: (word >> 16) as u16,
-            shared: (word >> 32) as u16,
-            scope: (word >> 48) as u16,
-        }
-    }
-}
-
-/// Where fields are that versions have at different places.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Offsets {
+descriptor_fields! {
+    /// Where fields are that versions have at different places.
+    pub struct Offsets from at::OFFSETS;
     /// In a `JSFunction`: its `SharedFunctionInfo`. Below [`FUNCTION_BYTES`] - 7.
-    pub shared: u8,
+    shared,
     /// In a `SharedFunctionInfo`: its name, or a `ScopeInfo` that may have one. All below [`SHARED_BYTES`].
-    pub name: u8,
+    name,
     /// In a `SharedFunctionInfo`: its script.
-    pub script: u8,
+    script,
     /// In a `SharedFunctionInfo`: the number of its literal in the script, in 32 bits.
-    pub literal: u8,
+    literal,
     /// In a `SharedFunctionInfo`: its number among all, in 32 bits; zero before V8 12.
-    pub unique: u8,
+    unique,
     /// In a `ScopeInfo`: the first name of a local variable, in words.
-    pub first_local: u8,
+    first_local,
 }
 
-impl Offsets {
-    /// As a word of a descriptor.
-    pub const fn word(self) -> u64 {
-        u64::from_le_bytes([
-            self.shared,
-            self.name,
-            self.script,
-            self.literal,
-            self.unique,
-            self.first_local,
-            0,
-            0,
-        ])
-    }
-
-    #[inline(always)]
-    pub(super) fn of(file: &impl Described) -> Self {
-        let word = file.descriptor(at::OFFSETS);
-        Self {
-            shared: word as u8,
-            name: (word >> 8) as u8,
-            script: (word >> 16) as u8,
-            literal: (word >> 24) as u8,
-            unique: (word >> 32) as u8,
-            first_local: (word >> 40) as u8,
-        }
-    }
-}
-
-/// In the key of a function: it stands for a stretch of code that a compiler made, at the address in the other bits, and a place in it
-/// is a position. Otherwise it is the address of a `SharedFunctionInfo`, and a position is an offset in bytecode.
-pub const COMPILED: u64 = 1 << 47;
 /// Keys below are kinds of frames: generated code that runs no function, such as that of a regular expression.
 pub const KINDS_OF_FRAMES: u64 = 64;
-/// Bytes of such a stretch.
+/// Bytes of a stretch of compiled code. With [`COMPILED`](crate::runtime::COMPILED), a key is its address, and a position a place in it;
+/// otherwise a key is the address of a `SharedFunctionInfo`, and a position an offset in bytecode.
 pub const STRETCH_BYTES: u64 = 256;
 
 /// Which remembered words have maps of functions, and those of `SharedFunctionInfo`s: the first, and how many.
@@ -140,28 +87,28 @@ pub(super) const SOME_BUILTIN: u64 = 0x7000;
 /// In a map: a word with the type of its objects in bits 32–47.
 pub(super) const MAP_TYPE: u64 = 8;
 /// In a `Script`: its name.
-pub(super) const SCRIPT_NAME: u64 = 16;
+pub const SCRIPT_NAME: u64 = 16;
 /// In a `Script`: its number, as a small integer.
-pub(super) const SCRIPT_ID: u64 = 64;
+pub const SCRIPT_ID: u64 = 64;
 
 /// The names of so many local variables are in a table of their own (`kScopeInfoMaxInlinedLocalNamesSize`).
 pub(super) const MANY_LOCALS: u64 = 75;
 
 /// Whether a word refers to an object, not weakly: bits 0 and 1 (`kHeapObjectTag`).
 #[inline(always)]
-pub(super) const fn is_object(word: u64) -> bool {
+pub const fn is_object(word: u64) -> bool {
     word & 3 == 1
 }
 
 /// The address of an object that a word refers to.
 #[inline(always)]
-pub(super) const fn address_of(word: u64) -> u64 {
+pub const fn address_of(word: u64) -> u64 {
     word & !3
 }
 
 /// The value of a small integer; none if it is no such (`kSmiShiftSize`).
 #[inline(always)]
-pub(super) const fn integer(word: u64) -> Option<u64> {
+pub const fn integer(word: u64) -> Option<u64> {
     if word as u32 == 0 {
         Some(word >> 32)
     } else {
@@ -175,7 +122,7 @@ pub(super) const fn integer(word: u64) -> Option<u64> {
 pub(super) fn is_of_types(
     process: &impl Process,
     map: u64,
-    types: (u16, u16),
+    types: (u64, u64),
     (first, words): (usize, usize),
 ) -> bool {
     // Maps lie at multiples of eight.
@@ -192,10 +139,10 @@ pub(super) fn is_of_types(
 
 /// The number of the type of the object that has this map.
 #[inline(always)]
-pub(super) fn type_of_map(memory: &impl crate::walk::Memory, map: u64) -> Option<u16> {
+pub(super) fn type_of_map(memory: &impl crate::walk::Memory, map: u64) -> Option<u64> {
     if !is_object(map) {
         return None;
     }
     let [word] = memory.read(address_of(map).wrapping_add(MAP_TYPE))?;
-    Some((word >> 32) as u16)
+    Some(word >> 32 & 0xffff)
 }

@@ -36,7 +36,7 @@ impl Scope {
         }
         let address = address_of(word);
         let [map, flags, _, locals] = process.read::<4>(address)?;
-        if type_of_map(process, map)? != Types::of(process).scope {
+        if type_of_map(process, map)? != Types::scope(process) {
             return None;
         }
         // A small integer in earlier versions.
@@ -44,7 +44,7 @@ impl Scope {
         let locals = integer(locals)?;
         let names = if locals < MANY_LOCALS { locals } else { 1 };
         // Behind the names of local variables is a word on each.
-        let words = u64::from(Offsets::of(process).first_local)
+        let words = Offsets::first_local(process)
             .wrapping_add(names)
             .wrapping_add(locals)
             .wrapping_add(u64::from(flags & HAS_CLASS_VARIABLE != 0));

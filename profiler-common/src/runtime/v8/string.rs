@@ -7,22 +7,22 @@ use crate::{
 };
 
 /// Types below are strings' (`FIRST_NONSTRING_TYPE`).
-const FIRST_OTHER: u16 = 128;
+const FIRST_OTHER: u64 = 128;
 /// The bits of a string's type that say how it is stored (`StringRepresentationMask`), and how wide its characters are.
-const REPRESENTATION: u16 = 7;
+const REPRESENTATION: u64 = 7;
 /// See [`REPRESENTATION`].
-const ONE_BYTE: u16 = 8;
+const ONE_BYTE: u64 = 8;
 
 /// How a string is stored: its characters follow.
-const SEQUENTIAL: u16 = 0;
+const SEQUENTIAL: u64 = 0;
 /// As the first of two strings and the second.
-const CONS: u16 = 1;
+const CONS: u64 = 1;
 /// In memory that is not the heap's.
-const EXTERNAL: u16 = 2;
+const EXTERNAL: u64 = 2;
 /// As a part of another.
-const SLICED: u16 = 3;
+const SLICED: u64 = 3;
 /// As another.
-const FORWARDED: u16 = 5;
+const FORWARDED: u64 = 5;
 
 /// In a string: its hash, and its length in the upper half.
 const LENGTH: u64 = 8;

@@ -3,8 +3,8 @@ extern crate std;
 use super::*;
 use crate::runtime::memory::{Recorded, caller_in_code};
 use crate::runtime::{
-    CodeOwner as _, Encoding, FrameFunction as _, FunctionInfo as _, NativeFrame, RuntimeKind,
-    first_word,
+    COMPILED, CodeOwner as _, Encoding, FrameFunction as _, FunctionInfo as _, NativeFrame,
+    RuntimeKind, first_word,
 };
 use crate::walk::Registers;
 use crate::walk::native::{Frame, Kept};
@@ -96,22 +96,22 @@ fn process() -> Recorded {
     process.descriptor[0] = first_word(RuntimeKind::V8, 12 << 16 | 4 << 8);
     process.descriptor[at::BUILTINS] = BUILTINS;
     process.descriptor[at::BUILTINS + 1] = BUILTINS + 0x10_0000;
-    process.descriptor[at::TYPES] = Types {
+    let types = Types {
         first_function: FUNCTION,
         last_function: FUNCTION + 16,
         shared: SHARED,
         scope: SCOPE,
-    }
-    .word();
-    process.descriptor[at::OFFSETS] = Offsets {
+    };
+    process.descriptor[at::TYPES..at::OFFSETS].copy_from_slice(&types.words());
+    let offsets = Offsets {
         shared: 32,
         name: 16,
         script: 32,
         literal: 52,
         unique: 56,
         first_local: 4,
-    }
-    .word();
+    };
+    process.descriptor[at::OFFSETS..at::OTHERS].copy_from_slice(&offsets.words());
     text(&mut process, NAME, "work");
     text(&mut process, PATH, "/srv/app.js");
     process.words(SCRIPT, &[0, 0, to(PATH), 0, 0, 0, 0, 0, small(7)]);
@@ -206,7 +206,7 @@ fn functions_are_told_apart() {
     let check = |process: &Recorded, address| V8::check(process, address + 0x100).unwrap();
     assert_ne!(check(&process, F), check(&process, G));
     // Before there were numbers among all, by the script's.
-    process.descriptor[at::OFFSETS] &= !(0xff << 32);
+    process.descriptor[at::OFFSETS + 1] &= !0xffff;
     assert_ne!(check(&process, F), check(&process, G));
     let before = check(&process, F);
     process.words(SCRIPT + 64, &[small(8)]);

@@ -4,6 +4,7 @@
 //! two small distances, or a mark and two numbers (`CompressedLineNumberReadStream` in `methodCounters` and `method.cpp`).
 
 use super::scopes::{least_digit, unsigned};
+use crate::process::FunctionLines;
 use crate::runtime::TargetMemory;
 use profiler_common::runtime::hotspot::Offsets;
 use profiler_common::walk::Memory as _;
@@ -15,11 +16,12 @@ const MOST_BYTES: u64 = 1 << 18;
 /// Instead of two small distances, two numbers follow.
 const LARGE: u8 = 0xff;
 
-/// Ends of bytecodes, ascending, each with the line of what lies before it.
-pub(super) type Lines = Box<[(u32, u32)]>;
+/// The lines of a method, by the numbers of its bytecodes; none if its class file has none.
+pub(super) fn lines(memory: &TargetMemory, method: u64) -> FunctionLines {
+    read(memory, method).map_or(FunctionLines::None, FunctionLines::Table)
+}
 
-/// The lines of a method; none if its class file has none.
-pub(super) fn lines(memory: &TargetMemory, method: u64) -> Option<Lines> {
+fn read(memory: &TargetMemory, method: u64) -> Option<Box<[(u32, u32)]>> {
     let offsets = Offsets::of(memory);
     let word = |address: u64, offset: u16| {
         let [word] = memory.read(address.checked_add(offset.into())?)?;
@@ -36,14 +38,8 @@ pub(super) fn lines(memory: &TargetMemory, method: u64) -> Option<Lines> {
     Some(decode(&table, bytecodes as u32, least_digit(memory)))
 }
 
-/// The line of a bytecode; zero if it is not known.
-pub(super) fn line(lines: &[(u32, u32)], bytecode: u32) -> u32 {
-    let place = lines.partition_point(|(end, _)| *end <= bytecode);
-    lines.get(place).map_or(0, |(_, line)| *line)
-}
-
 /// A table of a method with so many bytes of bytecodes. What makes no sense ends it.
-fn decode(mut table: &[u8], bytecodes: u32, least: u8) -> Lines {
+fn decode(mut table: &[u8], bytecodes: u32, least: u8) -> Box<[(u32, u32)]> {
     let (mut lines, mut bytecode, mut line) = (Vec::new(), 0u32, 0u32);
     while let Some((&first, rest)) = table.split_first() {
         table = rest;
@@ -94,8 +90,10 @@ mod tests {
         let table = [LARGE, 0, 24, 4 << 3 | 1, LARGE, 72, 3, 0, 9];
         let lines = decode(&table, 100, 0);
         assert_eq!(*lines, [(0, 0), (4, 12), (40, 13), (u32::MAX, 11)]);
-        let of = |bytecode| line(&lines, bytecode);
+        let lines = FunctionLines::Table(lines);
+        let of = |bytecode| lines.at(bytecode);
         assert_eq!([0, 3, 4, 39, 40, 99].map(of), [12, 12, 13, 13, 11, 11]);
+        assert_eq!(lines.first(), 12);
     }
 
     #[test]
@@ -103,6 +101,5 @@ mod tests {
         assert_eq!(*decode(&[], 10, 0), []);
         assert_eq!(*decode(&[LARGE], 10, 0), []);
         assert_eq!(*decode(&[20 << 3 | 1], 10, 0), []);
-        assert_eq!(line(&[], 5), 0);
     }
 }

@@ -3,13 +3,13 @@
 //! In: a method that the kernel half has reported, and the memory of its process. Out: its name as Java writes it, and what was
 //! compiled into its code.
 
-use super::lines::{line, lines};
+use super::lines::lines;
 use super::scopes::{Description, descriptions};
 use crate::process::{FunctionEvent, FunctionLines, InlinedCall, RuntimeFunction};
 use crate::runtime::{Namer, TargetMemory};
 use foldhash::HashMap;
-use profiler_common::runtime::hotspot::{CALL_STUB, COMPILED};
-use profiler_common::runtime::{FunctionInfo as _, HotSpot, Piece, RuntimeKind};
+use profiler_common::runtime::hotspot::CALL_STUB;
+use profiler_common::runtime::{COMPILED, FunctionInfo as _, HotSpot, Piece, RuntimeKind};
 use std::sync::Arc;
 
 /// Stands for a name that could not be read.
@@ -44,8 +44,8 @@ pub(in crate::runtime) fn complete(
         memory,
         known: HashMap::default(),
     };
-    let of_bytecodes = lines(memory, event.extra).unwrap_or_default();
-    let first_line = of_bytecodes.get(1).map_or(0, |(_, line)| *line);
+    let of_bytecodes = lines(memory, event.extra);
+    let first_line = of_bytecodes.first();
     let (mut of_code, mut inlined) = (Vec::new(), Vec::new());
     if key & COMPILED != 0 {
         let descriptions = descriptions(memory, key & !COMPILED).unwrap_or_default();
@@ -55,7 +55,7 @@ pub(in crate::runtime) fn complete(
             bytecode,
         } in descriptions
         {
-            of_code.push((end, line(&of_bytecodes, bytecode)));
+            of_code.push((end, of_bytecodes.at(bytecode)));
             let calls = calls.into_iter().map(|(method, position)| InlinedCall {
                 function: methods.get(method),
                 position,
@@ -66,11 +66,11 @@ pub(in crate::runtime) fn complete(
     if is_same() {
         function.first_line = first_line;
         function.inlined = inlined.into();
-        function.lines = FunctionLines::Table(if key & COMPILED == 0 {
+        function.lines = if key & COMPILED == 0 {
             of_bytecodes
         } else {
-            of_code.into()
-        });
+            FunctionLines::Table(of_code.into())
+        };
     }
 }
 
@@ -99,7 +99,7 @@ impl Methods<'_> {
         }
         let strings = HotSpot::strings(self.memory, method).unwrap_or_default();
         let (owner, name) = (self.text(strings.owner), self.text(strings.name));
-        let lines = lines(self.memory, method).unwrap_or_default();
+        let lines = lines(self.memory, method);
         let function = Arc::new(RuntimeFunction {
             kind: RuntimeKind::HotSpot,
             is_unnamed: name.is_empty(),
@@ -110,8 +110,8 @@ impl Methods<'_> {
                 plain(&format!("{owner}.{name}"))
             },
             file: self.text(strings.file).into(),
-            first_line: lines.get(1).map_or(0, |(_, line)| *line),
-            lines: FunctionLines::Table(lines),
+            first_line: lines.first(),
+            lines,
             inlined: Box::default(),
         });
         self.known.insert(method, Arc::clone(&function));

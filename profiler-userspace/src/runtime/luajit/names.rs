@@ -6,6 +6,7 @@
 
 use super::proto::{INSTRUCTIONS, MOST, number};
 use crate::runtime::TargetMemory;
+use crate::runtime::search::unsigned;
 use profiler_common::walk::Memory as _;
 
 /// In a `GCproto`: `k`, `uvinfo`, `varinfo`; behind it, its instructions.
@@ -174,20 +175,6 @@ fn variable(mut table: &[u8], place: u64, mut slot: u32) -> Option<String> {
             }
             slot -= 1;
         }
-    }
-}
-
-fn unsigned(table: &mut &[u8]) -> Option<u64> {
-    let (mut value, mut shift) = (0u64, 0);
-    loop {
-        let (byte, rest) = table.split_first()?;
-        *table = rest;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Some(value);
-        }
-        shift += 7;
-        (shift < 35).then_some(())?;
     }
 }
 

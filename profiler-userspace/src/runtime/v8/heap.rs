@@ -4,116 +4,54 @@
 //! meanwhile: whoever reads asks for a function's check before and after.
 
 use crate::runtime::TargetMemory;
-use profiler_common::runtime::{Described as _, v8::at};
+use profiler_common::descriptor_fields;
+use profiler_common::runtime::Described as _;
+use profiler_common::runtime::v8::{address_of, at, integer, is_object};
 use profiler_common::walk::Memory as _;
 
-/// Where fields are that only user space reads: three words of a descriptor, from [`at::OTHERS`] on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Layout {
-    /// In a `Code`: what deoptimization needs; the table of positions; where its instructions begin; flags; their size.
-    pub(super) deoptimization: u8,
-    pub(super) positions: u8,
-    pub(super) start: u8,
-    pub(super) flags: u8,
-    pub(super) size: u8,
+descriptor_fields! {
+    /// Where fields are that only user space reads.
+    pub(super) struct Layout from at::OTHERS;
+    /// In a `Code`: what deoptimization needs.
+    deoptimization,
+    /// In a `Code`: the table of positions.
+    positions,
+    /// In a `Code`: where its instructions begin.
+    start,
+    /// In a `Code`: flags.
+    flags,
+    /// In a `Code`: the size of its instructions.
+    size,
     /// The kind of code that the first compiler makes, of which positions tell nothing.
-    pub(super) baseline: u8,
-    /// In what deoptimization needs: the function, the calls compiled into it, and the functions of these.
-    pub(super) function: u8,
-    pub(super) inlined: u8,
-    pub(super) literals: u8,
+    baseline,
+    /// In what deoptimization needs: the function.
+    function,
+    /// In what deoptimization needs: the calls compiled into the function.
+    inlined,
+    /// In what deoptimization needs: the functions of these calls.
+    literals,
     /// Whether functions there are in a wrapper.
-    pub(super) is_wrapped: bool,
-    /// In a `BytecodeArray`: its table of positions; and its first instruction.
-    pub(super) bytecode_positions: u8,
-    pub(super) bytecode: u8,
-    /// The type of `InstructionStream`, and that of `Code`.
-    pub(super) instructions: u16,
-    pub(super) code: u16,
+    is_wrapped,
+    /// In a `BytecodeArray`: its table of positions.
+    bytecode_positions,
+    /// In a `BytecodeArray`: its first instruction.
+    bytecode,
+    /// The type of `InstructionStream`.
+    instructions,
+    /// The type of `Code`.
+    code,
     /// The type of `BytecodeArray`.
-    pub(super) bytecode_type: u16,
-    /// The kinds of frames of regular expressions, and of WebAssembly.
-    pub(super) regular_expression: u8,
-    pub(super) web_assembly: u8,
+    bytecode_type,
+    /// The kind of the frames of regular expressions.
+    regular_expression,
+    /// The kind of the frames of WebAssembly.
+    web_assembly,
 }
 
 impl Layout {
-    /// As words of a descriptor.
-    pub(super) fn words(self) -> [u64; 3] {
-        let [a, b] = self.instructions.to_le_bytes();
-        let [c, d] = self.code.to_le_bytes();
-        [
-            u64::from_le_bytes([
-                self.deoptimization,
-                self.positions,
-                self.start,
-                self.flags,
-                self.size,
-                self.baseline,
-                self.function,
-                self.inlined,
-            ]),
-            u64::from_le_bytes([
-                self.literals,
-                self.is_wrapped.into(),
-                self.bytecode_positions,
-                self.bytecode,
-                a,
-                b,
-                c,
-                d,
-            ]),
-            u64::from(self.bytecode_type)
-                | u64::from(self.regular_expression) << 16
-                | u64::from(self.web_assembly) << 24,
-        ]
-    }
-
     /// Whether code and its description are one object, as before V8 11.
     pub(super) fn is_one_object(&self) -> bool {
         self.instructions == self.code
-    }
-
-    fn from_words([first, second, third]: [u64; 3]) -> Self {
-        let [
-            deoptimization,
-            positions,
-            start,
-            flags,
-            size,
-            baseline,
-            function,
-            inlined,
-        ] = first.to_le_bytes();
-        let [
-            literals,
-            is_wrapped,
-            bytecode_positions,
-            bytecode,
-            a,
-            b,
-            c,
-            d,
-        ] = second.to_le_bytes();
-        Self {
-            deoptimization,
-            positions,
-            start,
-            flags,
-            size,
-            baseline,
-            function,
-            inlined,
-            literals,
-            is_wrapped: is_wrapped != 0,
-            bytecode_positions,
-            bytecode,
-            instructions: u16::from_le_bytes([a, b]),
-            code: u16::from_le_bytes([c, d]),
-            bytecode_type: third as u16,
-            regular_expression: (third >> 16) as u8,
-            web_assembly: (third >> 24) as u8,
-        }
     }
 }
 
@@ -136,10 +74,9 @@ pub(super) struct Heap<'m> {
 impl<'m> Heap<'m> {
     /// That of a process whose memory is read.
     pub(super) fn new(memory: &'m TargetMemory) -> Self {
-        let words = [0, 1, 2].map(|place| memory.descriptor(at::OTHERS + place));
         Self {
             memory,
-            layout: Layout::from_words(words),
+            layout: Layout::of(memory),
             version: (memory.descriptor(0) >> 8) as u32,
         }
     }
@@ -150,21 +87,15 @@ impl<'m> Heap<'m> {
         Some(word)
     }
 
-    /// Whether a word refers to an object.
-    pub(super) fn is_object(word: u64) -> bool {
-        word & 3 == 1
-    }
-
     /// A field of the object that a word refers to.
     pub(super) fn field(&self, object: u64, offset: u64) -> Option<u64> {
-        Self::is_object(object).then_some(())?;
-        self.word((object & !3).checked_add(offset)?)
+        is_object(object).then_some(())?;
+        self.word(address_of(object).checked_add(offset)?)
     }
 
     /// A small integer in a field.
     pub(super) fn integer(&self, object: u64, offset: u64) -> Option<u32> {
-        let word = self.field(object, offset)?;
-        (word as u32 == 0).then_some((word >> 32) as u32)
+        Some(integer(self.field(object, offset)?)? as u32)
     }
 
     /// The type of the object that a word refers to.
@@ -182,7 +113,7 @@ impl<'m> Heap<'m> {
         let length = self.integer(array, 8)? as usize;
         let mut bytes = vec![0; length.checked_mul(width)?.min(most)];
         self.memory
-            .copy((array & !3).checked_add(16)?, &mut bytes)?;
+            .copy(address_of(array).checked_add(16)?, &mut bytes)?;
         Some(bytes)
     }
 
@@ -197,7 +128,7 @@ impl<'m> Heap<'m> {
             (kind < FIRST_OTHER).then_some(())?;
             let length = (self.field(string, 8)? >> 32) as usize;
             let most = most.min(length.saturating_sub(skipped));
-            let address = string & !3;
+            let address = address_of(string);
             match kind & REPRESENTATION {
                 // One after the other.
                 1 => {
@@ -247,7 +178,7 @@ impl<'m> Heap<'m> {
         (kind < FIRST_OTHER).then_some(())?;
         let length = (self.field(string, 8)? >> 32) as usize;
         let characters = match kind & REPRESENTATION {
-            0 => (string & !3).checked_add(16)?,
+            0 => address_of(string).checked_add(16)?,
             2 => self.field(string, 24)?,
             // Another, or one after the other, of which the second is empty once the string was read.
             1 | 5 => {
@@ -258,34 +189,5 @@ impl<'m> Heap<'m> {
             _ => return None,
         };
         Some((characters, kind & ONE_BYTE != 0, length))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_layout_returns_from_its_words() {
-        let layout = Layout {
-            deoptimization: 8,
-            positions: 16,
-            start: 40,
-            flags: 48,
-            size: 52,
-            baseline: 10,
-            function: 6,
-            inlined: 7,
-            literals: 2,
-            is_wrapped: true,
-            bytecode_positions: 24,
-            bytecode: 64,
-            instructions: 210,
-            code: 206,
-            bytecode_type: 264,
-            regular_expression: 12,
-            web_assembly: 7,
-        };
-        assert_eq!(Layout::from_words(layout.words()), layout);
     }
 }

@@ -10,10 +10,10 @@ use super::stretch::{Level, codes};
 use crate::process::{FunctionEvent, FunctionLines, InlinedCall, ProcessKey, RuntimeFunction};
 use crate::runtime::{Namer, TargetMemory};
 use foldhash::HashMap;
-use profiler_common::runtime::RuntimeKind;
 use profiler_common::runtime::v8::{
-    COMPILED, KINDS_OF_FRAMES, NAME_GOES_ON, check_in_stretch, name_of, script_of, start_of,
+    KINDS_OF_FRAMES, NAME_GOES_ON, check_in_stretch, name_of, script_of, start_of,
 };
+use profiler_common::runtime::{COMPILED, RuntimeKind};
 use std::sync::Arc;
 
 /// The longest name, in characters.

@@ -2,6 +2,8 @@
 //!
 //! In: the bytes of a table. Out: its entries. Never reads memory; bytes that make no sense end the table.
 
+use crate::runtime::search::unsigned;
+
 /// An entry: holds from an instruction on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
@@ -63,18 +65,9 @@ pub(super) fn entries(mut table: &[u8], version: u32) -> Vec<Entry> {
     entries
 }
 
-/// A number of seven bits a byte, the lowest first, with the sign in its lowest bit.
+/// A number with its sign in the lowest bit.
 fn number(table: &mut &[u8]) -> Option<i64> {
-    let (mut value, mut shift) = (0u64, 0);
-    loop {
-        let (byte, rest) = table.split_first()?;
-        *table = rest;
-        value |= u64::from(byte & 0x7f).checked_shl(shift)?;
-        shift += 7;
-        if byte & 0x80 == 0 {
-            break;
-        }
-    }
+    let value = unsigned(table)?;
     Some((value >> 1) as i64 ^ -((value & 1) as i64))
 }
 

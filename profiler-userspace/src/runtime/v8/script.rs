@@ -7,13 +7,12 @@ use super::heap::Heap;
 use crate::process::ProcessKey;
 use foldhash::HashMap;
 use memchr::memchr_iter;
+use profiler_common::runtime::v8::{SCRIPT_ID, SCRIPT_NAME};
 use std::sync::Arc;
 
-/// In a `Script`: its source, its name, the number of its first line, and its own number.
+/// In a `Script`: its source, and the number of its first line.
 const SOURCE: u64 = 8;
-const NAME: u64 = 16;
 const FIRST_LINE: u64 = 24;
-const ID: u64 = 64;
 
 /// The longest path, in characters.
 const MOST_PATH: usize = 4096;
@@ -63,10 +62,10 @@ impl Scripts {
         address: u64,
     ) -> Option<Script> {
         let script = address | 1;
-        let name = heap.field(script, NAME);
+        let name = heap.field(script, SCRIPT_NAME);
         let name = name.and_then(|name| heap.string(name, MOST_PATH));
         let name: Arc<str> = name.unwrap_or_default().into();
-        let key = (process, heap.integer(script, ID)?, Arc::clone(&name));
+        let key = (process, heap.integer(script, SCRIPT_ID)?, Arc::clone(&name));
         let ends = match self.of.get(&key) {
             Some(known) => known.clone(),
             None => {

@@ -6,7 +6,7 @@
 use super::heap::Heap;
 use super::positions::{Entry, Place, entries};
 use foldhash::HashMap;
-use profiler_common::runtime::v8::STRETCH_BYTES;
+use profiler_common::runtime::v8::{STRETCH_BYTES, address_of, is_object};
 
 /// The most bytes below a stretch that are searched, and how many at a time.
 const MOST_SEARCHED: u64 = 1 << 20;
@@ -94,7 +94,7 @@ fn code_at(
     object: u64,
 ) -> Option<Code> {
     let layout = heap.layout;
-    if !Heap::is_object(map) || !(layout.is_one_object() || Heap::is_object(object)) {
+    if !is_object(map) || !(layout.is_one_object() || is_object(object)) {
         return None;
     }
     let is_head = *kinds
@@ -125,24 +125,24 @@ impl Code {
         let layout = heap.layout;
         let flags = heap.field(self.object, layout.flags.into())?;
         // The kind is in the lowest four bits, in all versions.
-        (flags as u8 & 15 > layout.baseline).then_some(())?;
+        (flags as u16 & 15 > layout.baseline).then_some(())?;
         self.unwrapped(heap, self.data(heap, layout.function)?)
     }
 
     /// An element of what deoptimization needs.
-    fn data(&self, heap: &Heap<'_>, index: u8) -> Option<u64> {
+    fn data(&self, heap: &Heap<'_>, index: u16) -> Option<u64> {
         let data = heap.field(self.object, heap.layout.deoptimization.into())?;
         heap.field(data, 16 + 8 * u64::from(index))
     }
 
     /// The address of a `SharedFunctionInfo` that is referred to, through its wrapper where there is one.
     fn unwrapped(&self, heap: &Heap<'_>, shared: u64) -> Option<u64> {
-        let shared = if heap.layout.is_wrapped {
+        let shared = if heap.layout.is_wrapped != 0 {
             heap.field(shared, 8)?
         } else {
             shared
         };
-        Heap::is_object(shared).then_some(shared & !3)
+        is_object(shared).then_some(address_of(shared))
     }
 
     /// Runs of instructions in a stretch, in order. `function`: what the code is of.
@@ -166,7 +166,7 @@ impl Code {
     fn literal(&self, heap: &Heap<'_>, literal: u64) -> Option<u64> {
         let shared = super::shared_type(heap);
         if heap.type_of(literal)? == shared {
-            return Some(literal & !3);
+            return Some(address_of(literal));
         }
         self.unwrapped(heap, literal)
     }
