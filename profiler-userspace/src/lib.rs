@@ -17,6 +17,7 @@ pub mod input;
 pub mod inspect;
 pub mod kernel;
 pub mod live;
+pub mod machine;
 pub mod object;
 pub mod output;
 pub mod pipeline;

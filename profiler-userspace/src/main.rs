@@ -21,6 +21,14 @@ fn main() -> ExitCode {
         Task::Diff(diffing) => {
             pipeline::diff(&diffing).map(|outcome| ExitCode::from(outcome.exit_code()))
         }
+        Task::Doctor(doctoring) => {
+            let examination = session::doctor(&doctoring);
+            let text = match doctoring.json {
+                true => examination.json(),
+                false => examination.text(),
+            };
+            show(&text).map(|_| ExitCode::from(examination.exit_code()))
+        }
         Task::InspectNames(asked) => {
             let InspectNames {
                 file,

@@ -7,6 +7,7 @@
 //! Never: parses, prints, reads a file, or asks the kernel anything.
 
 mod diffing;
+mod doctoring;
 mod perf_event;
 mod title;
 
@@ -24,8 +25,9 @@ use crate::profile::select::{Pattern, Selection};
 use crate::profile::{LabelFrames, Unit};
 use crate::symbolize::Naming;
 pub use diffing::{DiffOutput, Diffing};
+pub use doctoring::Doctoring;
 pub use perf_event::{
-    DEFAULT_HZ, PerfEvent, PerfEventChoice, PerfEventKind, Sampling, SamplingError,
+    DEFAULT_HZ, MAX_RATE, PerfEvent, PerfEventChoice, PerfEventKind, Sampling, SamplingError,
 };
 pub use title::TitleFacts;
 

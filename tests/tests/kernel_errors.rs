@@ -190,7 +190,7 @@ fn too_few_descriptors_are_named_as_the_reason() {
         .wrapped("prlimit --nofile=20:20")
         .run();
     if run.code() != 0 {
-        run.expect_stderr("raise `ulimit -n` to 1024");
+        run.expect_stderr("prlimit --pid $$ --nofile=4096");
     }
 }
 

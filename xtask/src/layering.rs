@@ -32,6 +32,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "caller",
             "desktop",
             "kernel",
+            "machine",
+            "object",
             "output",
             "pipeline",
             "plan",
@@ -92,7 +94,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     (
         "targets",
-        &["object", "plan", "probe", "process", "profile", "symbolize"],
+        &[
+            "machine",
+            "object",
+            "plan",
+            "probe",
+            "process",
+            "profile",
+            "symbolize",
+        ],
     ),
     (
         "plan",
@@ -108,7 +118,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     (
         "kernel",
-        &["probe", "process", "profile", "targets", "unwind"],
+        &[
+            "machine", "probe", "process", "profile", "targets", "unwind",
+        ],
     ),
     (
         "symbolize",
@@ -130,6 +142,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("process", &["object", "profile"]),
     ("raw_recording", &["clock", "object", "profile"]),
     ("clock", &[]),
+    ("machine", &[]),
     ("desktop", &["caller"]),
     ("allocator", &[]),
     ("caller", &[]),

@@ -10,6 +10,7 @@
 mod calls;
 mod chart;
 mod diff;
+mod doctor;
 mod event_spec;
 mod flags;
 mod generated;
@@ -26,7 +27,7 @@ mod value;
 
 pub use inspect::{InspectNames, InspectUnwind};
 
-use crate::plan::{Diffing, Plan, Rendering};
+use crate::plan::{Diffing, Doctoring, Plan, Rendering};
 use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory as _, Parser as _};
 use std::ffi::OsString;
@@ -40,6 +41,8 @@ pub enum Task {
     Render(Box<Rendering>),
     /// Compare two sides of recordings.
     Diff(Box<Diffing>),
+    /// Try what can be recorded here.
+    Doctor(Box<Doctoring>),
     /// Symbolize addresses of one object.
     InspectNames(InspectNames),
     /// Print the unwind table of one object.
@@ -51,7 +54,7 @@ pub enum Task {
 #[command(
     name = "flame-bpf",
     version,
-    override_usage = "flame-bpf [OPTIONS] [DURATION] [-- COMMAND [ARGS]...]\n       flame-bpf top [OPTIONS]\n       flame-bpf render FILE [OPTIONS]\n       flame-bpf diff BEFORE AFTER [OPTIONS]",
+    override_usage = "flame-bpf [OPTIONS] [DURATION] [-- COMMAND [ARGS]...]\n       flame-bpf top [OPTIONS]\n       flame-bpf render FILE [OPTIONS]\n       flame-bpf diff BEFORE AFTER [OPTIONS]\n       flame-bpf doctor [-p PID]",
     after_help = help::EXAMPLES,
     after_long_help = format!("{}\n\n{}", help::EXAMPLES, help::READING),
     args_conflicts_with_subcommands = true,
@@ -71,6 +74,7 @@ enum Command {
     Top(Box<record::RecordArgs>),
     Render(Box<render::RenderArgs>),
     Diff(Box<diff::DiffArgs>),
+    Doctor(doctor::DoctorArgs),
     #[command(subcommand)]
     Inspect(inspect::Inspect),
     Completions(generated::CompletionsArgs),
@@ -124,6 +128,7 @@ fn read(arguments: &[OsString], stdout_is_terminal: bool) -> Result<Task, Exit> 
             plan::build(*args, stdout_is_terminal).map(|plan| Task::Record(plan.into()))
         }
         Some(Command::Diff(args)) => diff::build(*args).map(|diffing| Task::Diff(diffing.into())),
+        Some(Command::Doctor(args)) => doctor::build(&args).map(|tried| Task::Doctor(tried.into())),
         Some(Command::Inspect(args)) => args.task(),
         Some(Command::Completions(args)) => {
             return Err(generated::completions(&args, Args::command()));

@@ -2,26 +2,23 @@
 //! targets current.
 
 use super::counters::CounterMap;
-use super::errors::{is_refusal, privilege};
-use super::perf_link::{self, Policy, Source};
+use super::cpus::{is_online, online_cpus};
+use super::errors::{is_refusal, missing, privilege};
+use super::perf_events::PerfEvents;
+use super::perf_link::{Policy, Source};
 use super::programs::{Link, Programs};
 use super::request::Wanted;
 use super::{Error, Result, btf, missed};
+use crate::machine::{self, Rights, Trouble};
 use crate::probe::{AttachPoint, Occurrence};
 use crate::targets::UprobeSite;
 use aya::programs::uprobe::{UProbeAttachLocation, UProbeAttachPoint, UProbeScope};
-use aya::programs::{PerfEvent, ProgramError, RawTracePoint, UProbe};
+use aya::programs::{ProgramError, RawTracePoint, UProbe};
 use profiler_common::abi::{Counter, ProgramId};
+use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd as _};
-
-/// The CPUs that are running.
-///
-/// # Errors
-/// The list under `/sys` cannot be read.
-pub fn online_cpus() -> io::Result<Vec<u32>> {
-    aya::util::online_cpus().map_err(|(_, error)| error)
-}
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
+use std::path::Path;
 
 /// Attaches an event's program to its perf event on the given CPUs, after [`attach`]; sampling begins here. A CPU
 /// that has gone offline is left out.
@@ -59,23 +56,44 @@ fn attach_to_event(
     source: &Source,
     cpus: &[u32],
 ) -> Result<()> {
-    let mut links = Vec::new();
-    let loaded: &mut PerfEvent = programs.get(program)?;
-    let fd = loaded
-        .fd()
-        .map_err(|error| failed(format!("the event {}", source.name), error))?;
+    let mut events = PerfEvents::new(source.clone(), event);
+    let fd = programs
+        .attached(program)
+        .ok_or_else(|| missing(program.name()))?;
     for &cpu in cpus {
-        match perf_link::attach(fd.as_fd(), source, cpu, event as u64) {
-            Ok(link) => links.push(Link::PerfEvent(link)),
-            Err(error) => match open_error(source, cpu, error) {
-                // A CPU may go offline meanwhile; it is a failure only if none is left.
-                Error::NoEvent { .. } if !links.is_empty() && !is_online(cpu) => {}
-                error => return Err(error),
-            },
+        match events.open(fd, cpu) {
+            // A CPU may go offline meanwhile; it is a failure only if none is left.
+            Err(Error::NoEvent { .. }) if !events.is_empty() && !is_online(cpu) => {}
+            result => result?,
         }
     }
-    programs.keep_links(program, links);
+    programs.keep_links(program, [Link::PerfEvents(events)]);
     Ok(())
+}
+
+/// Does something with the perf events of all programs.
+pub(super) fn each_perf_event(
+    programs: &mut Programs,
+    mut change: impl FnMut(BorrowedFd<'_>, &mut PerfEvents) -> Result<()>,
+) -> Result<()> {
+    let attached: Vec<ProgramId> = programs.perf_events().map(|(program, _)| program).collect();
+    let mut fds = HashMap::new();
+    for program in attached {
+        let fd = programs.attached(program);
+        let fd = fd.ok_or_else(|| missing(program.name()))?;
+        fds.insert(program, fd.try_clone_to_owned().map_err(out_of_files)?);
+    }
+    for (program, events) in programs.perf_events() {
+        change(fds[&program].as_fd(), events)?;
+    }
+    Ok(())
+}
+
+fn out_of_files(source: io::Error) -> Error {
+    Error::Attach {
+        what: "the perf events again".to_owned(),
+        source,
+    }
 }
 
 /// Attaches a program to its tracepoint, to an event of the kernel's, or to the functions at `sites`; sampling begins here.
@@ -159,12 +177,36 @@ fn attach_functions(
         let link = loaded.attach(point, path, scope);
         match link.and_then(|link| loaded.take_link(link)) {
             Ok(link) => links.push(Link::Function(link)),
-            Err(ProgramError::UProbeError(_)) => return Err(Error::NoFunctionProbes),
+            Err(ProgramError::UProbeError(_)) => return Err(no_function_probes()),
+            Err(ProgramError::SyscallError(error)) if is_refusal(&error.io_error) => {
+                return Err(Error::Unfit {
+                    what: format!(
+                        "attaching to the function {} is not permitted: {}",
+                        entry.name, error.io_error
+                    ),
+                    trouble: Rights::look().why_no_functions(),
+                });
+            }
             Err(error) => return Err(failed(format!("the function {}", entry.name), error)),
         }
     }
     programs.keep_links(program, links);
     Ok(())
+}
+
+/// Why functions cannot be watched.
+fn no_function_probes() -> Error {
+    let place = Path::new("/sys/bus/event_source/devices/uprobe");
+    let built_without = || {
+        Trouble::advice(
+            "this kernel was built without uprobes (CONFIG_UPROBE_EVENTS)",
+            "use a kernel that has them",
+        )
+    };
+    Error::Unfit {
+        what: "cannot watch functions of programs".to_owned(),
+        trouble: machine::uncovered(place).unwrap_or_else(built_without),
+    }
 }
 
 /// The programs that keep the targets true, with their tracepoints: one follows new tasks, one meets the command.
@@ -226,36 +268,10 @@ fn unloaded(what: &str, result: std::result::Result<(), ProgramError>) -> Result
     }
 }
 
-fn is_online(cpu: u32) -> bool {
-    online_cpus().is_ok_and(|cpus| cpus.contains(&cpu))
-}
-
-fn open_error(source: &Source, cpu: u32, io_error: io::Error) -> Error {
-    match io_error.raw_os_error() {
-        _ if is_refusal(&io_error) => {
-            privilege(format!("opening the perf event {}", source.name), io_error)
-        }
-        // ENOENT, ENODEV, EOPNOTSUPP, ENXIO: no such event, counter or CPU.
-        Some(2 | 19 | 95 | 6) => Error::NoEvent {
-            event: source.name.clone(),
-            cpu: if is_online(cpu) {
-                String::new()
-            } else {
-                format!(" on CPU {cpu}, which is not online")
-            },
-            source: io_error,
-        },
-        _ => Error::Attach {
-            what: format!("the event {} on CPU {cpu}", source.name),
-            source: io_error,
-        },
-    }
-}
-
 fn failed(what: String, error: ProgramError) -> Error {
     match error {
         ProgramError::SyscallError(error) if is_refusal(&error.io_error) => {
-            privilege(format!("attaching to {what}"), error.io_error)
+            privilege(format!("attaching to {what}"), &error.io_error)
         }
         ProgramError::SyscallError(error) => Error::Attach {
             what,

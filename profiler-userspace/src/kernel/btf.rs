@@ -5,11 +5,9 @@
 //! described in the kernel's `Documentation/bpf/btf.rst`. General readers first index all 150,000 types,
 //! which took 96 ms and 41 MB here; looking for a dozen structs takes one scan that stores nothing.
 
+use crate::machine::TYPE_INFORMATION;
 use profiler_common::abi::Path;
 use std::collections::{HashMap, HashSet};
-
-/// Where the kernel keeps its type information.
-pub(super) const BTF_PATH: &str = "/sys/kernel/btf/vmlinux";
 
 /// Type information of one kernel.
 pub(super) struct Btf<'a> {
@@ -33,7 +31,7 @@ const KIND_TYPE_TAG: u32 = 18;
 /// is of the smallest kind, because only numbers are looked up. None if the kernel has no such function or no
 /// type information.
 pub(super) fn stand_in(function: &str) -> Option<aya::Btf> {
-    let bytes = std::fs::read(BTF_PATH).ok()?;
+    let bytes = std::fs::read(TYPE_INFORMATION).ok()?;
     let number = Btf::parse(&bytes)?.function(function)?;
     let fillers = number as usize - 1;
     let strings = format!("\0{function}\0");
@@ -61,7 +59,7 @@ pub(super) fn near_tracepoints(name: &str) -> String {
     const MOST: usize = 3;
     /// The Jaro-Winkler similarity, from 0 to 1, below which names are unrelated.
     const NEAR: f64 = 0.8;
-    let bytes = std::fs::read(BTF_PATH).unwrap_or_default();
+    let bytes = std::fs::read(TYPE_INFORMATION).unwrap_or_default();
     let Some(btf) = Btf::parse(&bytes) else {
         return "; its type information, which would list them, cannot be read".to_owned();
     };

@@ -1,6 +1,7 @@
-//! Errors, from the answers of aya and the kernel. Pure, but for a look at the kernel's lockdown.
+//! Errors, from the answers of aya and the kernel. Pure, but for a look at this process's rights.
 
 use super::Error;
+use crate::machine::{Rights, Trouble};
 use aya::EbpfError;
 use aya::maps::MapError;
 use aya::programs::ProgramError;
@@ -25,7 +26,7 @@ pub(super) fn loading(error: EbpfError) -> Error {
     match error {
         EbpfError::MapError(MapError::CreateError { name, io_error }) => {
             if is_refusal(&io_error) {
-                privilege("making BPF maps".into(), io_error)
+                privilege("making BPF maps".into(), &io_error)
             } else {
                 map(name, io_error)
             }
@@ -39,11 +40,24 @@ pub(super) fn loading(error: EbpfError) -> Error {
 
 /// Why a map was not made.
 pub(super) fn map(name: String, source: io::Error) -> Error {
+    let what = format!("the BPF map {name}");
     if is_out_of_descriptors(&source) {
-        let what = format!("the BPF map {name}");
-        Error::OutOfDescriptors { what, source }
-    } else {
-        Error::Map { name, source }
+        return out_of_descriptors(what, &source);
+    }
+    Error::Unfit {
+        what: format!("cannot make {what}: {source}"),
+        trouble: Trouble::advice(
+            "memory is short, or limited",
+            "use a smaller --map-memory, raise the limit of its cgroup, or, before Linux 5.11, `ulimit -l`",
+        ),
+    }
+}
+
+/// `what` could not be made because this process has too many files open.
+fn out_of_descriptors(what: String, source: &io::Error) -> Error {
+    Error::Unfit {
+        what: format!("cannot make {what}: {source}"),
+        trouble: Trouble::descriptors("this process may not open more files"),
     }
 }
 
@@ -52,20 +66,11 @@ fn is_out_of_descriptors(error: &io::Error) -> bool {
     rustix::io::Errno::from_io_error(error) == Some(rustix::io::Errno::MFILE)
 }
 
-/// A refusal for want of privilege, with what more there is to try.
-pub(super) fn privilege(what: String, source: io::Error) -> Error {
-    let lockdown = std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
-    let hint = if lockdown.contains("[confidentiality]") {
-        "; the kernel is locked down for confidentiality, which forbids BPF to read memory even for root: boot with lockdown=integrity or none"
-    } else if rustix::process::geteuid().is_root() {
-        "; you are root, so a container or a security policy holds these back (docker: --privileged, or --cap-add BPF --cap-add PERFMON with a seccomp profile that allows bpf and perf_event_open)"
-    } else {
-        ""
-    };
-    Error::Privilege {
-        what,
-        hint: hint.into(),
-        source,
+/// A refusal for want of privilege.
+pub(super) fn privilege(what: String, source: &io::Error) -> Error {
+    Error::Unfit {
+        what: format!("{what} is not permitted: {source}"),
+        trouble: Rights::look().why_refused(),
     }
 }
 
@@ -79,14 +84,10 @@ pub(super) fn rejected(program: ProgramId, error: ProgramError) -> Error {
         } => {
             let log = verifier_log.to_string();
             if is_refusal(&io_error) && log.is_empty() {
-                return privilege(format!("loading the BPF program {name}"), io_error);
+                return privilege(format!("loading the BPF program {name}"), &io_error);
             }
             if is_out_of_descriptors(&io_error) {
-                let what = format!("the BPF program {name}");
-                return Error::OutOfDescriptors {
-                    what,
-                    source: io_error,
-                };
+                return out_of_descriptors(format!("the BPF program {name}"), &io_error);
             }
             let lines: Vec<&str> = log.lines().collect();
             Error::Program {
@@ -96,7 +97,7 @@ pub(super) fn rejected(program: ProgramId, error: ProgramError) -> Error {
             }
         }
         ProgramError::SyscallError(error) if is_refusal(&error.io_error) => {
-            privilege(format!("running the BPF program {name}"), error.io_error)
+            privilege(format!("running the BPF program {name}"), &error.io_error)
         }
         other => Error::Loader {
             step: "loading a BPF program",

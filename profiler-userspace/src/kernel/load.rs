@@ -18,6 +18,7 @@ use super::symbols::SymbolNames;
 use super::tables::Tables;
 use super::threads::{KERNEL_STACK_BYTES, ThreadRoom, Threads};
 use super::{Error, Kernel, Request, Result, Support};
+use crate::machine::Trouble;
 use aya::maps::{HashMap, Map, MapData, RingBuf};
 use aya::{Ebpf, EbpfLoader, VerifierLogLevel};
 use profiler_common::abi::{
@@ -33,13 +34,27 @@ static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../profiler-ebpf/prebu
 /// Creates the maps and loads the programs that are no probe's.
 pub(super) fn load(request: Request, support: &Support) -> Result<Kernel> {
     if support.pid_namespace.is_some() && support.layout.is_none() {
-        return Err(Error::NamespaceWithoutBtf);
+        return Err(Error::no_type_information(
+            "recording inside a PID namespace",
+        ));
     }
     if request.keeps_threads() && support.layout.is_none() {
-        return Err(Error::SwitchesWithoutBtf);
+        return Err(Error::no_type_information(
+            "following threads from one event to the next",
+        ));
     }
     if request.io().is_some() && support.files.is_none() {
-        return Err(Error::FilesWithoutBtf);
+        let what = "telling the kinds of files";
+        return Err(match support.layout {
+            None => Error::no_type_information(what),
+            Some(_) => Error::Unfit {
+                what: what.to_owned(),
+                trouble: Trouble::advice(
+                    "this kernel's type information does not say where it keeps open files",
+                    "--syscalls shows reads and writes of any",
+                ),
+            },
+        });
     }
     let cpus = possible_cpus();
     let room = ThreadRoom::new(&request);

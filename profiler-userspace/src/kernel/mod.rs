@@ -11,6 +11,7 @@ mod btf;
 mod config_map;
 mod constants;
 mod counters;
+mod cpus;
 mod descriptors;
 mod errors;
 mod events;
@@ -20,6 +21,7 @@ mod layout;
 mod load;
 mod logs;
 mod missed;
+mod perf_events;
 mod perf_link;
 mod programs;
 mod request;
@@ -33,7 +35,7 @@ mod tables;
 mod threads;
 
 pub use asleep::Sleeping;
-pub use attach::online_cpus;
+pub use cpus::online_cpus;
 pub use events::KernelEvent;
 pub use perf_link::{Policy, Source};
 pub use programs::Verified;
@@ -41,6 +43,7 @@ pub use request::Request;
 pub use support::Support;
 pub use tables::{StoredTable, Tables};
 
+use crate::machine::{self, Trouble};
 use crate::probe::{AttachPoint, SWITCH};
 use crate::profile::raw::{RawProfile, RawStack};
 use crate::targets::UprobeSite;
@@ -94,19 +97,13 @@ pub struct Kernel {
 /// Why the kernel would not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A system call was refused for want of privilege.
-    #[error(
-        "{what} is not permitted: it needs the capabilities CAP_BPF and CAP_PERFMON (CAP_SYS_ADMIN before Linux 5.8); \
-         run with sudo, or grant them once: sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace=ep \"$(command -v flame-bpf)\"{hint}"
-    )]
-    Privilege {
-        /// The operation that was refused.
+    /// This machine, or what this process may do, does not allow what was asked for.
+    #[error("{what}: {trouble}")]
+    Unfit {
+        /// The operation that failed, with the kernel's answer if it gave one.
         what: String,
-        /// More to try, with its own punctuation; empty if there is nothing.
-        hint: String,
-        /// The kernel's answer.
-        #[source]
-        source: io::Error,
+        /// Why, and what mends it.
+        trouble: Trouble,
     },
     /// The memory limit leaves no room for the smallest maps.
     #[error(
@@ -117,26 +114,6 @@ pub enum Error {
         limit: u64,
         /// The least limit that is enough, in MiB.
         least: u64,
-    },
-    /// This process may have no more descriptors.
-    #[error("cannot make {what}: this process may not open more files; raise `ulimit -n` to 1024")]
-    OutOfDescriptors {
-        /// The map or program.
-        what: String,
-        /// The kernel's answer.
-        #[source]
-        source: io::Error,
-    },
-    /// A map could not be made.
-    #[error(
-        "cannot make the BPF map {name}; if memory is short, use a smaller --map-memory, and on Linux before 5.11 a larger `ulimit -l`"
-    )]
-    Map {
-        /// The map's name.
-        name: String,
-        /// The kernel's answer.
-        #[source]
-        source: io::Error,
     },
     /// A program was rejected.
     #[error(
@@ -172,11 +149,6 @@ pub enum Error {
         /// Names near it, with their own punctuation; empty if there are none.
         near: String,
     },
-    /// Functions cannot be watched.
-    #[error(
-        "this kernel cannot watch functions of programs: it was built without uprobes (CONFIG_UPROBE_EVENTS), or /sys is not mounted; use a kernel that has them"
-    )]
-    NoFunctionProbes,
     /// A perf event or tracepoint could not be attached for another reason.
     #[error("cannot attach to {what}")]
     Attach {
@@ -186,21 +158,6 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// Without type information, a PID namespace cannot be told from another.
-    #[error(
-        "inside a PID namespace, flame-bpf needs the kernel's type information in /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF); run it outside of the container, or mount /sys"
-    )]
-    NamespaceWithoutBtf,
-    /// Without type information, the tasks behind a switch cannot be told, nor when a thread ends.
-    #[error(
-        "to follow threads from one event to the next, flame-bpf needs the kernel's type information in /sys/kernel/btf/vmlinux (CONFIG_DEBUG_INFO_BTF): use a kernel that has it, or record on-CPU"
-    )]
-    SwitchesWithoutBtf,
-    /// The files behind descriptors cannot be told.
-    #[error(
-        "this kernel's type information does not say where it keeps open files, so --io does not know their kinds; --syscalls shows reads and writes of any"
-    )]
-    FilesWithoutBtf,
     /// Shared memory could not be mapped.
     #[error("cannot map the BPF map {name} into memory")]
     Mapping {
@@ -231,6 +188,26 @@ pub enum Error {
 }
 
 impl Error {
+    /// The kernel's type information is missing for this.
+    fn no_type_information(what: &str) -> Self {
+        Self::Unfit {
+            what: format!("{what} takes the kernel's type information"),
+            trouble: machine::type_information(),
+        }
+    }
+
+    /// The trouble behind it, if it lies with this machine and not with what was asked for.
+    pub fn trouble(&self) -> Option<Trouble> {
+        match self {
+            Self::Unfit { trouble, .. } => Some(trouble.clone()),
+            Self::Program { .. } => Some(Trouble::advice(
+                "the verifier refuses it",
+                "use Linux 5.15 or later with BPF enabled",
+            )),
+            _ => None,
+        }
+    }
+
     /// The same, where more was taken off the limit before.
     fn with_more_map_memory(self, taken_bytes: u64) -> Self {
         match self {
@@ -303,6 +280,24 @@ impl Kernel {
     /// sampling begins here. A CPU that has gone offline is left out.
     pub fn attach_event(&mut self, event: usize, source: &Source, cpus: &[u32]) -> Result<()> {
         attach::attach_event(&mut self.programs, &self.wanted, event, source, cpus)
+    }
+
+    /// Lets go of the CPUs that went offline, and samples those that came online.
+    pub fn follow_cpus(&mut self, came: &[u32], went: &[u32]) -> Result<()> {
+        attach::each_perf_event(&mut self.programs, |program, events| {
+            went.iter().for_each(|&cpu| events.close(cpu));
+            came.iter().try_for_each(|&cpu| events.open(program, cpu))
+        })
+    }
+
+    /// Has an event fire by another policy from now on. Each sample weighs the period that it was made with.
+    pub fn set_policy(&mut self, event: usize, policy: Policy) -> Result<()> {
+        attach::each_perf_event(&mut self.programs, |program, events| {
+            match events.number() == event {
+                true => events.set_policy(program, policy),
+                false => Ok(()),
+            }
+        })
     }
 
     /// Detaches an event's program again, and forgets all that was counted until now: it was a trial. No other event may be attached.

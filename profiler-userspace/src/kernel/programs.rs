@@ -5,6 +5,7 @@
 
 use super::config_map::ConfigMap;
 use super::errors::{missing, rejected};
+use super::perf_events::PerfEvents;
 use super::request::Wanted;
 use super::{Error, Result};
 use aya::Ebpf;
@@ -18,7 +19,7 @@ use aya::programs::{
 use profiler_common::abi::{Config, ProgramId};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd};
 
 /// A program that the verifier accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,14 +31,15 @@ pub struct Verified {
 }
 
 /// Link of a program, which is attached until this is closed.
-#[expect(dead_code, reason = "nothing is done with it but to close it")]
 pub(super) enum Link {
-    /// To a perf event.
-    PerfEvent(OwnedFd),
+    /// To a perf event on each CPU.
+    PerfEvents(PerfEvents),
     /// To a tracepoint.
-    Tracepoint(RawTracePointLink),
+    Tracepoint(
+        #[expect(dead_code, reason = "nothing is done with it but to close it")] RawTracePointLink,
+    ),
     /// To a function.
-    Function(UProbeLink),
+    Function(#[expect(dead_code, reason = "nothing is done with it but to close it")] UProbeLink),
 }
 
 /// The object's programs.
@@ -173,6 +175,16 @@ impl Programs {
     pub(super) fn keep_links(&mut self, program: ProgramId, links: impl IntoIterator<Item = Link>) {
         let links = links.into_iter().map(|link| (program, link));
         self.links.extend(links);
+    }
+
+    /// All perf events that programs are attached to.
+    pub(super) fn perf_events(&mut self) -> impl Iterator<Item = (ProgramId, &mut PerfEvents)> {
+        self.links
+            .iter_mut()
+            .filter_map(|(program, link)| match link {
+                Link::PerfEvents(events) => Some((*program, events)),
+                _ => None,
+            })
     }
 
     /// Detaches a program.

@@ -1,7 +1,8 @@
 //! Features of this kernel, determined once at the start.
 
-use super::btf::{BTF_PATH, Btf};
+use super::btf::Btf;
 use super::layout::{fault_layout, layout, structs};
+use crate::machine::TYPE_INFORMATION;
 use crate::probe::{Io, PageFaults};
 use profiler_common::abi::{FaultLayout, FileKinds, FileLayout, MappingLayout, TaskLayout};
 use std::fs;
@@ -61,7 +62,7 @@ impl Support {
 
     /// Asks the running kernel. Nothing here fails: what cannot be determined is absent.
     pub fn detect() -> Self {
-        let bytes = fs::read(BTF_PATH).unwrap_or_default();
+        let bytes = fs::read(TYPE_INFORMATION).unwrap_or_default();
         let btf = Btf::parse(&bytes);
         let structs = btf.as_ref().map(structs);
         let mapping = structs.as_ref().and_then(layout);

@@ -135,13 +135,16 @@ impl Sampling {
     }
 }
 
+/// The setting of the kernel's that limits rates, by default to 100,000 Hz. The kernel lowers it when firings take long.
+pub const MAX_RATE: &str = "kernel.perf_event_max_sample_rate";
+
 /// Why an event cannot be sampled as often as asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SamplingError {
     /// The kernel refuses such a rate.
     #[error(
         "{asked_hz} Hz is above the {limit_hz} Hz that this kernel allows; ask for -F {limit_hz} or \
-         less, or raise the limit: sysctl kernel.perf_event_max_sample_rate={asked_hz}"
+         less, or raise the limit: sysctl -w {MAX_RATE}={asked_hz}"
     )]
     AboveLimit {
         /// The rate asked for.
@@ -189,7 +192,7 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(
-            refusal.contains("sysctl kernel.perf_event_max_sample_rate=5000"),
+            refusal.contains("sysctl -w kernel.perf_event_max_sample_rate=5000"),
             "{refusal}"
         );
         assert!(refusal.contains("4999 Hz"), "{refusal}");

@@ -4,9 +4,11 @@
 //! the first event that this machine has, where that was left open.
 
 use super::events::EventHandler;
+use super::lacks::no_rows;
 use super::tables::Tables;
 use super::warm_up;
 use crate::kernel::{self, Kernel, Policy, Request, Source, Support};
+use crate::machine::{self, Trouble};
 use crate::plan::{CallGraph, Children, Event, PerfEvent, PerfEventChoice, Plan, Sampling, Target};
 use crate::probe::{Probe, Wakers};
 use crate::process::MappedFile;
@@ -24,7 +26,12 @@ use std::time::Instant;
 
 /// The CPUs to sample on: those that run, or those of them that were named.
 pub(super) fn cpus(named: Option<&[u32]>) -> Result<Vec<u32>> {
-    let online = kernel::online_cpus().context("cannot read which CPUs are online from /sys")?;
+    let online = kernel::online_cpus().map_err(|error| {
+        let place = Path::new("/sys/devices/system/cpu/online");
+        let denied = || Trouble::advice(error.to_string(), "look at the mount of /sys");
+        machine::uncovered(place).unwrap_or_else(denied)
+    });
+    let online = online.context("cannot read which CPUs are online")?;
     let Some(named) = named else {
         return Ok(online);
     };
@@ -175,10 +182,8 @@ fn switches(plan: &Plan) -> Switches {
 /// Loads the programs, and the unwind tables that will surely be needed.
 fn load(plan: &Plan, ids: &[u32], support: &Support) -> Result<(Kernel, Option<Tables>)> {
     if plan.capture.call_graph == CallGraph::Dwarf && !support.can_find_mappings() {
-        bail!(
-            "{}; use --call-graph fp here, or Linux 6.1 or later",
-            no_rows(support)
-        );
+        let trouble = no_rows(support);
+        return Err(trouble).context("--call-graph dwarf cannot be had; use --call-graph fp");
     }
     let request = Request {
         switches: switches(plan),
@@ -258,15 +263,6 @@ pub(super) struct Attached {
     pub(super) walker: OfflineWalker,
     /// The plan as it is carried out.
     pub(super) plan: Plan,
-}
-
-/// Why unwind tables cannot be used.
-pub(super) fn no_rows(support: &Support) -> &'static str {
-    if support.bpf_loop == Some(false) {
-        "unwind tables need bpf_loop (Linux 5.17)"
-    } else {
-        "unwind tables need Linux 6.1 with type information (CONFIG_DEBUG_INFO_BTF)"
-    }
 }
 
 /// Whether the kernel drives a performance counter of the processor's cores.

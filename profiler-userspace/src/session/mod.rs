@@ -5,7 +5,9 @@
 
 mod attach;
 mod collector;
+mod doctor;
 mod events;
+mod lacks;
 mod launch;
 mod live;
 mod rescans;
@@ -23,16 +25,17 @@ use crate::pipeline::recording_info::RecordingInfo;
 use crate::pipeline::sink::files::Files;
 use crate::pipeline::sink::growing::GrowingFiles;
 use crate::pipeline::window::{Pipeline, WindowSink};
-use crate::plan::{CallGraph, Children, Event, Output, Plan, Target};
+use crate::plan::{Output, Plan, Target};
 use crate::priority::RaisedPriority;
-use crate::probe::{Probe, Wakers};
+use crate::probe::Wakers;
 use crate::report;
 use crate::report::findings::Finding;
 use crate::targets::{processes, tasks};
 use anyhow::{Context as _, Result};
-use attach::{Attached, attach, cpus, no_rows};
+use attach::{Attached, attach, cpus};
+pub use doctor::{Examination, doctor};
+use lacks::lacks;
 use launch::{Says, SuspendedCommand};
-use profiler_common::abi::FileKinds;
 use sampling::Session;
 use signals::Signals;
 use std::path::Path;
@@ -61,14 +64,14 @@ async fn record(plan: &Plan) -> Result<u8> {
     if plan.window.is_some() {
         sinks.iter().try_for_each(Sink::may_grow)?;
     }
-    tasks::check_proc()?;
+    tasks::check_proc().map_err(doctor::referred)?;
     let mut target = processes::resolved(&plan.target, plan.children)?;
     let ended = tasks::without_ended(&mut target)?;
     let plan = &Plan {
         target,
         ..plan.clone()
     };
-    let cpus = cpus(plan.cpus.as_deref())?;
+    let cpus = cpus(plan.cpus.as_deref()).map_err(doctor::referred)?;
     let mut signals = Signals::listen()?;
     let suspended = match &plan.launch {
         Some(command) => {
@@ -100,9 +103,11 @@ async fn record(plan: &Plan) -> Result<u8> {
         handler,
         mut walker,
         plan,
-    } = attach(plan, &ids, &support, &cpus)?;
+    } = attach(plan, &ids, &support, &cpus).map_err(doctor::referred)?;
     let has_tables = handler.tables.is_some();
-    remark_on_lacks(&plan, &support, has_tables, &mut recording_info);
+    for lack in lacks(&plan, &support, has_tables) {
+        recording_info.remark(Finding::note(lack.to_string()));
+    }
     print_details(&plan, &kernel);
     let mut session = Session::new(&plan, kernel, handler)?;
     // A command about to be launched waits for us alone, which is no concern of anybody's.
@@ -160,40 +165,6 @@ async fn record(plan: &Plan) -> Result<u8> {
         }
     }
     Ok(command.exit_code().unwrap_or(0))
-}
-
-/// Remarks on what this kernel cannot do of what was planned.
-fn remark_on_lacks(
-    plan: &Plan,
-    support: &Support,
-    has_tables: bool,
-    recording_info: &mut RecordingInfo,
-) {
-    if plan.children != Children::None && support.layout.is_none() {
-        recording_info.remark(Finding::note(
-            "children that began meanwhile were not followed: this kernel has no type information (CONFIG_DEBUG_INFO_BTF)",
-        ));
-    }
-    if !has_tables && plan.capture.user_stacks && plan.capture.call_graph == CallGraph::Auto {
-        recording_info.remark(Finding::note(format!(
-            "user stacks were walked by frame pointers only{}: {}",
-            if support.bpf_loop == Some(false) {
-                ", 127 frames at most"
-            } else {
-                ""
-            },
-            no_rows(support),
-        )));
-    }
-    let reads_files =
-        |event: &Event| matches!(&event.probe, Probe::Io(io) if io.kinds.has(FileKinds::FILES));
-    if plan.events.iter().any(reads_files)
-        && let Err(lacking) = &support.faults
-    {
-        recording_info.remark(Finding::note(format!(
-            "waits for pages of mapped files were not recorded: this kernel lacks {lacking}"
-        )));
-    }
 }
 
 fn print_details(plan: &Plan, kernel: &Kernel) {

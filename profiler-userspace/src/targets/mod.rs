@@ -4,6 +4,7 @@
 //! attaches anything.
 
 pub(crate) mod allocators;
+pub(crate) mod code_files;
 pub(crate) mod command;
 pub(crate) mod needed_libs;
 pub(crate) mod processes;

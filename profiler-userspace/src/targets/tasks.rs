@@ -1,5 +1,6 @@
 //! The targets as `/proc` shows them: do they exist, do they still run, what have they used?
 
+use crate::machine::Trouble;
 use crate::plan::Target;
 use anyhow::{Result, anyhow, bail};
 use std::collections::HashMap;
@@ -49,18 +50,20 @@ impl Stat {
 }
 
 /// Rejects a `/proc` that shows other processes than those we know by their IDs.
-pub(crate) fn check_proc() -> Result<()> {
+pub(crate) fn check_proc() -> Result<(), Trouble> {
+    const MOUNT: &str = "mount -t proc proc /proc";
     let own = fs::read_link("/proc/self").ok();
     let own = own.and_then(|link| link.to_str()?.parse().ok());
     if own == Some(std::process::id()) {
         return Ok(());
     }
     if !std::path::Path::new("/proc/version").exists() {
-        bail!("/proc is not mounted; mount it: mount -t proc proc /proc");
+        return Err(Trouble::command("/proc is not mounted", MOUNT));
     }
-    bail!(
-        "/proc is of another PID namespace, so it shows other processes than those here; mount the right one: mount -t proc proc /proc"
-    );
+    Err(Trouble::command(
+        "/proc is of another PID namespace, so it shows other processes than those here",
+        MOUNT,
+    ))
 }
 
 /// Rejects targets that do not exist, and threads given as processes. Of several, those that have ended are left out, and

@@ -3,16 +3,15 @@
 //! In: the plan's target, and which files are meant. Out: those files, open. A file is the one the target
 //! has, whatever is under its path here.
 
+use super::code_files::code_files;
 use super::{command, tasks};
 use crate::object::RegularFile;
 use crate::plan::{Plan, Target};
-use crate::process::{Backing, Owner, ProcessKey, Processes};
 use crate::targets::needed_libs::needed_libs_of;
 use anyhow::{Context as _, Result};
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 /// A file to search, and the processes its functions are watched for.
 pub(crate) struct UprobeTarget {
@@ -117,38 +116,13 @@ fn distinct(targets: impl Iterator<Item = UprobeTarget>) -> impl Iterator<Item =
 
 /// The matching files that a process has mapped as code.
 pub(crate) fn mapped(id: u32, is_meant: &dyn Fn(&Path) -> bool) -> Vec<UprobeTarget> {
-    let mut processes = Processes::new();
-    let process_key = ProcessKey {
-        tgid: id,
-        incarnation: 0,
-    };
-    processes.see(process_key);
-    let code = processes
-        .get(process_key)
-        .into_iter()
-        .flat_map(|process| process.code());
-    let mut known = BTreeSet::new();
-    let mut targets = Vec::new();
-    for (backing, mapping) in code {
-        let Backing::File(file) = processes.backing(backing) else {
-            continue;
-        };
-        if !is_meant(Path::new(file.module())) || !known.insert(file.number) {
-            continue;
-        }
-        let shown = file.module().to_string_lossy().into_owned();
-        let owner = Owner {
-            process_key,
-            mapping,
-            seen: SystemTime::now(),
-        };
-        if let Ok(opened) = processes.open(backing, &[owner]) {
-            targets.push(UprobeTarget {
-                file: opened.file,
-                shown,
-                process: NonZeroU32::new(id),
-            });
-        }
-    }
-    targets
+    let files = code_files(id, is_meant).into_iter().flatten();
+    let opened = files.filter_map(|found| {
+        Some(UprobeTarget {
+            file: found.opened.ok()?.file,
+            shown: found.name,
+            process: NonZeroU32::new(id),
+        })
+    });
+    opened.collect()
 }

@@ -5,7 +5,8 @@
 
 use super::Error;
 use crate::caller::User;
-use rustix::fs::{Gid, Uid};
+use rustix::fs::{FallocateFlags, Gid, Uid};
+use rustix::io::Errno;
 use std::fs::{self, File, Metadata, Permissions};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -133,7 +134,9 @@ impl Place {
     /// Tries what [`Self::create`] and [`Self::replace`] will do, and undoes it.
     pub(super) fn probe(&self) -> io::Result<()> {
         let Some(existing) = self.existing()? else {
-            return self.create()?.close();
+            let beside = self.create()?;
+            reserve(beside.as_file())?;
+            return beside.close();
         };
         // A file that may not be written is not ours to replace, even where the directory allows it.
         drop(File::options().write(true).open(&self.file)?);
@@ -145,6 +148,7 @@ impl Place {
         if sticky && us != 0 && us != existing.uid() && us != directory.uid() {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
+        reserve(beside.as_file())?;
         beside.close()
     }
 
@@ -199,6 +203,15 @@ impl Place {
             Err(reason) if reason.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(reason) => Err(reason),
         }
+    }
+}
+
+/// Refuses a full file system, where it can tell without being written to. How much room a profile takes, nobody knows yet.
+fn reserve(file: &File) -> io::Result<()> {
+    const BLOCK: u64 = 4096;
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, BLOCK) {
+        Err(full @ (Errno::NOSPC | Errno::DQUOT)) => Err(full.into()),
+        _ => Ok(()),
     }
 }
 
