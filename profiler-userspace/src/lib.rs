@@ -23,7 +23,6 @@ pub mod output;
 pub mod pipeline;
 pub mod plan;
 mod pprof;
-mod priority;
 pub mod probe;
 pub mod process;
 pub mod profile;

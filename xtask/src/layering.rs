@@ -37,7 +37,6 @@ const ARROWS: &[(&str, &[&str])] = &[
             "output",
             "pipeline",
             "plan",
-            "priority",
             "probe",
             "process",
             "profile",
@@ -97,6 +96,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "machine",
             "object",
+            "overhead",
             "plan",
             "probe",
             "process",
@@ -132,7 +132,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "unwind",
         &[
-            "code", "kernel", "object", "priority", "process", "profile", "runtime", "targets",
+            "code", "kernel", "object", "process", "profile", "runtime", "targets",
         ],
     ),
     ("runtime", &["object", "process", "profile"]),
@@ -148,7 +148,6 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("caller", &[]),
     ("diff", &["profile"]),
     ("pprof", &[]),
-    ("priority", &[]),
     ("object", &[]),
     ("profile", &["text"]),
     ("text", &[]),

@@ -5,6 +5,7 @@
 
 mod attach;
 mod collector;
+mod cpus;
 mod doctor;
 mod events;
 mod lacks;
@@ -26,7 +27,6 @@ use crate::pipeline::sink::files::Files;
 use crate::pipeline::sink::growing::GrowingFiles;
 use crate::pipeline::window::{Pipeline, WindowSink};
 use crate::plan::{Output, Plan, Target};
-use crate::priority::RaisedPriority;
 use crate::probe::Wakers;
 use crate::report;
 use crate::report::findings::Finding;
@@ -109,7 +109,7 @@ async fn record(plan: &Plan) -> Result<u8> {
         recording_info.remark(Finding::note(lack.to_string()));
     }
     print_details(&plan, &kernel);
-    let mut session = Session::new(&plan, kernel, handler)?;
+    let mut session = Session::new(&plan, kernel, handler, &cpus)?;
     // A command about to be launched waits for us alone, which is no concern of anybody's.
     if let Some(waits) = plan.waits()
         && plan.target != Target::Launched
@@ -134,17 +134,13 @@ async fn record(plan: &Plan) -> Result<u8> {
     // The terminal is as it was before anything else is said.
     signals.live.end();
     recording_info.ended(stop?, session.elapsed());
-    // Somebody waits for the graph. Without debug information it is a matter of milliseconds of work, and should be one of
-    // milliseconds where others keep the CPUs busy, too.
+    for finding in session.changes() {
+        recording_info.remark(finding);
+    }
     let picture = plan.all_outputs().find_map(Output::picture);
     let picture = picture.filter(|_| plan.opens).map(Path::to_owned);
-    let naming = &plan.naming;
-    let is_quick = !(naming.inlined || naming.lines || naming.kernel_lines);
-    let is_quick = is_quick && plan.window.is_none();
-    let finishing = tokio::task::spawn_blocking(move || {
-        let _raised = is_quick.then(RaisedPriority::new);
-        pipeline.end(session.end()?, recording_info)
-    });
+    let finishing =
+        tokio::task::spawn_blocking(move || pipeline.end(session.end()?, recording_info));
     let Some(report) = signals.unless_interrupted(finishing).await? else {
         return Ok(ABORTED);
     };

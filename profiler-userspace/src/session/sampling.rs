@@ -3,6 +3,7 @@
 //! In: a kernel that samples. Out: why it ended, and all that was recorded.
 
 use super::collector::Collector;
+use super::cpus::CpuWatch;
 use super::events::EventHandler;
 use super::launch::Running;
 use super::signals::Signals;
@@ -13,7 +14,7 @@ use crate::pipeline::recording_info::{Before, Stop};
 use crate::pipeline::timeline::{Divided, Timeline};
 use crate::pipeline::window::{Pipeline, Recorded};
 use crate::plan::{Plan, Target};
-use crate::priority::RaisedPriority;
+use crate::report::findings::Finding;
 use crate::report::{self};
 use crate::targets::tasks;
 use crate::text::number::{counted, grouped};
@@ -41,11 +42,17 @@ pub(super) struct Session {
     timeline: Option<Timeline>,
     /// Readable when there are kernel events.
     events: AsyncFd<OwnedFd>,
+    cpus: CpuWatch,
 }
 
 impl Session {
     /// Takes over what is attached and sampling.
-    pub(super) fn new(plan: &Plan, kernel: Kernel, handler: EventHandler) -> Result<Self> {
+    pub(super) fn new(
+        plan: &Plan,
+        kernel: Kernel,
+        handler: EventHandler,
+        cpus: &[u32],
+    ) -> Result<Self> {
         let events = kernel
             .events_fd()
             .try_clone_to_owned()
@@ -59,12 +66,18 @@ impl Session {
             stopped: None,
             timeline: Timeline::of(plan),
             events,
+            cpus: CpuWatch::new(cpus, plan.cpus.as_deref()),
         })
     }
 
     /// How long sampling took.
     pub(super) fn elapsed(&self) -> Duration {
         self.stopped.unwrap_or_else(|| self.started.elapsed())
+    }
+
+    /// Changes of the machine meanwhile.
+    pub(super) fn changes(&self) -> Vec<Finding> {
+        self.cpus.findings()
     }
 
     /// Lets the kernel half sample until the plan, a signal, or the target's end says to stop.
@@ -76,7 +89,6 @@ impl Session {
         command: &mut Option<Running>,
         pipeline: &mut Pipeline,
     ) -> Result<Stop> {
-        let _raised = RaisedPriority::new();
         let progress = Progress::new(plan.duration, plan.verbosity.quiet || plan.live);
         let watched = if plan.target == Target::Launched {
             &[]
@@ -121,6 +133,7 @@ impl Session {
                     // Not every event wakes us up.
                     self.take_in_events()?;
                     signals.live.say(&self.logs().0);
+                    self.cpus.follow(&mut self.kernel, self.started.elapsed());
                     self.collector.drain_if_full(&mut self.kernel, &mut self.handler)?;
                     if pipeline.is_over(self.elapsed()) {
                         self.pass_window(pipeline)?;

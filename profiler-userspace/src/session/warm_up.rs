@@ -8,7 +8,6 @@ use super::events::EventHandler;
 use super::tables::Tables;
 use crate::kernel::{Kernel, Policy, Source};
 use crate::plan::{CallGraph, PerfEvent, Plan, Target};
-use crate::priority::RaisedPriority;
 use crate::probe::{Probe, Wakers};
 use crate::unwind::offline::OfflineWalker;
 use anyhow::{Context as _, Result};
@@ -77,7 +76,6 @@ pub(super) fn warm_up(kernel: &mut Kernel, handler: &mut EventHandler, cpus: &[u
     if handler.tables.is_none() {
         return Ok(());
     }
-    let _raised = RaisedPriority::new();
     let clock = PerfEvent::CPU_CLOCK;
     let source = Source {
         name: clock.name.to_string(),

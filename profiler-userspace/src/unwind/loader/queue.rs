@@ -85,15 +85,12 @@ impl State {
         self.high.is_empty() && self.low.is_empty() && self.running == 0
     }
 
-    fn pop(&mut self, least: Priority) -> Option<(Priority, Job)> {
+    fn pop(&mut self, least: Priority) -> Option<Job> {
         let takes_all = least == Priority::Low || self.preparing;
         // Small ones that come meanwhile need not wait for a large one.
         let is_taken = |job: &mut Job| takes_all || job.size < LARGE_BYTES;
         let high = self.high.pop_front_if(is_taken);
-        high.map(|job| (Priority::High, job)).or_else(|| {
-            let low = takes_all.then(|| self.low.pop_front())?;
-            low.map(|job| (Priority::Low, job))
-        })
+        high.or_else(|| takes_all.then(|| self.low.pop_front())?)
     }
 }
 
@@ -115,13 +112,9 @@ impl JobQueue {
     pub(super) fn pop(&self, least: Priority) -> RunningJob<'_> {
         let mut state = lock(&self.state);
         loop {
-            if let Some((priority, job)) = state.pop(least) {
+            if let Some(job) = state.pop(least) {
                 state.running += 1;
-                return RunningJob {
-                    queue: self,
-                    priority,
-                    job,
-                };
+                return RunningJob { queue: self, job };
             }
             state = self.wait(state);
         }
@@ -165,8 +158,6 @@ impl JobQueue {
 /// A job taken by a worker. It is done when this is dropped.
 pub(super) struct RunningJob<'a> {
     queue: &'a JobQueue,
-    /// How soon it is needed.
-    pub(super) priority: Priority,
     job: Job,
 }
 
@@ -226,7 +217,7 @@ mod tests {
         queue.push(Priority::High, job(2));
         queue.push(Priority::High, job(3));
         let first = queue.pop(Priority::Low);
-        assert_eq!((first.priority, first.key.inode), (Priority::High, 2));
+        assert_eq!(first.key.inode, 2);
         assert_eq!(queue.pop(Priority::High).key.inode, 3);
         let waits = std::thread::scope(|scope| {
             let thread = scope.spawn(|| queue.pop(Priority::High).key.inode);

@@ -8,7 +8,6 @@ use super::cache::{Loaded, TableCache};
 use super::queue::{Job, JobQueue, Priority, Wanted};
 use super::{TableStore, lock};
 use crate::object::FrameIndex;
-use crate::priority::RaisedPriority;
 use crate::runtime::{self, Detected};
 use crate::unwind::functions::Functions;
 use crate::unwind::index;
@@ -51,10 +50,7 @@ impl<S: TableStore> Workers<S> {
             .name(name.to_owned())
             .spawn(move || {
                 loop {
-                    // Already while waiting: such a job should not begin late where others keep the CPUs busy.
-                    let raised = RaisedPriority::new();
                     let job = queue.pop(least);
-                    let _raised = (job.priority == Priority::High).then_some(raised);
                     match &job.wanted {
                         Wanted::Table(depth, positions) => {
                             make_table(&job, *depth, &cache);

@@ -1,0 +1,180 @@
+//! CPUs that come online and go offline while a recording goes on.
+//!
+//! In: the list of CPUs that are online, each second. Out: those to begin with and to let go of, and what to say of it at the end.
+
+use crate::kernel::{self, Kernel};
+use crate::report::findings::Finding;
+use crate::text::number::counted;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+/// How often the list is read, which takes some 20 µs.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// With more changes than this, they are counted.
+const MOST_SAID: usize = 4;
+
+/// The CPUs that are sampled.
+pub(super) struct CpuWatch {
+    sampled: BTreeSet<u32>,
+    /// Those that were named; none if all are sampled.
+    named: Option<BTreeSet<u32>>,
+    next: Instant,
+    /// When each CPU went and came.
+    changes: BTreeMap<u32, Vec<Change>>,
+    /// Why a CPU that came is not sampled, the last reason.
+    refused: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    Came(Duration),
+    Went(Duration),
+}
+
+/// CPUs to begin with and to let go of.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Difference {
+    came: Vec<u32>,
+    went: Vec<u32>,
+}
+
+impl CpuWatch {
+    /// Sampling on these, of all or of those that were named.
+    pub(super) fn new(sampled: &[u32], named: Option<&[u32]>) -> Self {
+        Self {
+            sampled: sampled.iter().copied().collect(),
+            named: named.map(|cpus| cpus.iter().copied().collect()),
+            next: Instant::now() + EVERY,
+            changes: BTreeMap::new(),
+            refused: None,
+        }
+    }
+
+    /// Follows what changed since it was looked at last, if it is time to look.
+    pub(super) fn follow(&mut self, kernel: &mut Kernel, elapsed: Duration) {
+        let now = Instant::now();
+        if now < self.next {
+            return;
+        }
+        self.next = now + EVERY;
+        let Ok(online) = kernel::online_cpus() else {
+            return;
+        };
+        let difference = self.difference(&online);
+        if difference == Difference::default() {
+            return;
+        }
+        // One after the other, so that one that cannot be had keeps no other from it.
+        let _nothing_to_open = kernel.follow_cpus(&[], &difference.went);
+        for &cpu in &difference.went {
+            self.note(cpu, Change::Went(elapsed));
+        }
+        for &cpu in &difference.came {
+            match kernel.follow_cpus(&[cpu], &[]) {
+                Ok(()) => self.note(cpu, Change::Came(elapsed)),
+                // It may not be ready yet: the next look tries again.
+                Err(error) => {
+                    let error = anyhow::Error::from(error);
+                    self.refused = Some(format!(
+                        "CPU {cpu} came online and is not sampled: {error:#}"
+                    ));
+                }
+            }
+        }
+    }
+
+    fn difference(&self, online: &[u32]) -> Difference {
+        let online: BTreeSet<u32> = online.iter().copied().collect();
+        let is_wanted = |cpu: &u32| self.named.as_ref().is_none_or(|named| named.contains(cpu));
+        Difference {
+            came: (online.difference(&self.sampled).copied())
+                .filter(is_wanted)
+                .collect(),
+            went: self.sampled.difference(&online).copied().collect(),
+        }
+    }
+
+    fn note(&mut self, cpu: u32, change: Change) {
+        match change {
+            Change::Came(_) => {
+                self.refused = None;
+                self.sampled.insert(cpu);
+            }
+            Change::Went(_) => {
+                self.sampled.remove(&cpu);
+            }
+        }
+        self.changes.entry(cpu).or_default().push(change);
+    }
+
+    /// Sentences for the summary.
+    pub(super) fn findings(&self) -> Vec<Finding> {
+        let all = self.changes.iter().map(|(cpu, changes)| {
+            let said = match changes.len() {
+                several if several > MOST_SAID => {
+                    let gone = changes.iter().filter(|it| matches!(it, Change::Went(_)));
+                    format!("went offline {}", counted(gone.count() as u64, "time"))
+                }
+                _ => changes
+                    .iter()
+                    .map(Change::said)
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            };
+            Finding::note(format!("CPU {cpu} {said}"))
+        });
+        all.chain(self.refused.clone().map(Finding::note)).collect()
+    }
+}
+
+impl Change {
+    fn said(&self) -> String {
+        match self {
+            Self::Came(at) => format!(
+                "came online after {:.0} s and was sampled from then on",
+                at.as_secs_f64()
+            ),
+            Self::Went(at) => format!("went offline after {:.0} s", at.as_secs_f64()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpus_that_come_are_sampled_if_they_are_wanted() {
+        let watch = CpuWatch::new(&[0, 1], None);
+        assert_eq!(watch.difference(&[0, 1]), Difference::default());
+        let difference = watch.difference(&[0, 2, 3]);
+        assert_eq!((difference.came, difference.went), (vec![2, 3], vec![1]));
+        let watch = CpuWatch::new(&[1], Some(&[1, 3]));
+        let difference = watch.difference(&[0, 2, 3]);
+        assert_eq!((difference.came, difference.went), (vec![3], vec![1]));
+    }
+
+    #[test]
+    fn what_came_and_went_is_said() {
+        let mut watch = CpuWatch::new(&[0, 1], None);
+        assert!(watch.findings().is_empty());
+        let at = Duration::from_secs;
+        watch.note(1, Change::Went(at(2)));
+        watch.note(1, Change::Came(at(5)));
+        let texts = |watch: &CpuWatch| -> Vec<String> {
+            let findings = watch.findings().into_iter();
+            findings.map(|finding| finding.text).collect()
+        };
+        assert_eq!(
+            texts(&watch),
+            ["CPU 1 went offline after 2 s, came online after 5 s and was sampled from then on"]
+        );
+        assert_eq!(watch.difference(&[0, 1]), Difference::default());
+        for round in 3..9 {
+            watch.note(1, Change::Went(at(2 * round)));
+            watch.note(1, Change::Came(at(2 * round + 1)));
+        }
+        assert_eq!(texts(&watch), ["CPU 1 went offline 7 times"]);
+    }
+}
