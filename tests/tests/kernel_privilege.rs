@@ -17,7 +17,7 @@ fn an_unprivileged_user_is_told_the_missing_capability() {
     let copy = PrivateCopy::of(&binary());
     Invocation::new("-f -a -d 1")
         .with_binary(copy.path())
-        .wrapped(&format!("{NOBODY} --inh-caps=-all --bounding-set=-all"))
+        .wrapped(&format!("{NOBODY} --inh-caps=-all"))
         .run()
         .expect_no_panic()
         .expect_code(1)
