@@ -1,7 +1,7 @@
 //! Maps as bpftrace prints them at its end.
 //!
 //! In: `@name[key, key]: value`, where a key may be a stack on lines of its own, from the leaf on. Out: a profile of one
-//! map, the first that has stacks unless another is asked for, and which maps were left out.
+//! map, the heaviest of those with stacks unless another is asked for, and how much the others are.
 //!
 //! The first key that is a word is the process; stacks of the kernel stand behind those of the program, whatever the
 //! order of keys. A frame is `main+12`, with debug information `main+12@/src/main.c:14` and `[inlined] part@FILE:LINE`:
@@ -70,25 +70,25 @@ pub(super) fn read(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Readin
     }
     reader.abandon();
     let maps = maps(&reader.entries);
-    let has_stacks = |map: &&&str| {
-        let of_it = |entry: &&Entry| entry.map == ***map;
-        let mut entries = reader.entries.iter().filter(of_it);
-        entries.any(|entry| entry.is_weighed() && entry.has_stack())
-    };
-    let known = || maps.iter().copied();
+    let known = || maps.iter().map(|map| map.name);
     let chosen = match wanted.sample_type {
-        Some(name) => *(maps.iter().find(|map| **map == name || map[1..] == *name))
+        Some(name) => known()
+            .find(|map| *map == name || map[1..] == *name)
             .ok_or_else(|| no_such_type(name, known()))?,
-        None => match maps.iter().find(has_stacks) {
-            Some(map) => *map,
-            None => {
-                return Err(reader.broken.first.unwrap_or_else(|| {
-                    Error::Whole(
-                        "no map in it has a stack as a key, and a number as a value".to_owned(),
-                    )
-                }));
+        None => {
+            // Of equals, the first.
+            let with_stacks = maps.iter().rev().filter(|map| map.has_stacks);
+            match with_stacks.max_by_key(|map| map.weight) {
+                Some(map) => map.name,
+                None => {
+                    return Err(reader.broken.first.unwrap_or_else(|| {
+                        Error::Whole(
+                            "no map in it has a stack as a key, and a number as a value".to_owned(),
+                        )
+                    }));
+                }
             }
-        },
+        }
     };
     let profile = Profile::new(wanted.unit.clone(), Window::default());
     let mut summed = Summed::new(FrameProfile::new(profile));
@@ -109,7 +109,9 @@ pub(super) fn read(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Readin
             .unwrap_or_else(|| Error::Whole("there is no stack in it".to_owned())));
     }
     let mut reading = Reading::from(summed.frames.into_profile());
-    let others: Vec<_> = known().filter(|map| *map != chosen).map(visible).collect();
+    let others: Vec<_> = { maps.iter().filter(|map| map.name != chosen) }
+        .map(Map::told)
+        .collect();
     if !others.is_empty() {
         let others = others.join(", ");
         let text = format!(
@@ -136,22 +138,47 @@ pub(super) fn read(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Readin
     Ok(reading)
 }
 
-/// The names of all maps, in the order in which they come.
-fn maps(entries: &[Entry]) -> Vec<&str> {
-    let mut maps: Vec<&str> = Vec::new();
+/// A map that is printed.
+struct Map<'a> {
+    name: &'a str,
+    /// The sum of its numbers.
+    weight: u64,
+    /// Whether a number of it has a stack.
+    has_stacks: bool,
+}
+
+impl Map<'_> {
+    /// Its name, and how much it is.
+    fn told(&self) -> String {
+        match self.weight {
+            0 => visible(self.name).into_owned(),
+            weight => format!("{weight} {}", visible(self.name)),
+        }
+    }
+}
+
+/// All maps, in the order in which they come.
+fn maps(entries: &[Entry]) -> Vec<Map<'_>> {
+    let mut maps: Vec<Map<'_>> = Vec::new();
     for entry in entries {
-        if maps.last() != Some(&entry.map.as_str()) && !maps.contains(&entry.map.as_str()) {
-            maps.push(&entry.map);
+        let known = maps.iter().rposition(|map| map.name == entry.map);
+        let at = known.unwrap_or_else(|| {
+            maps.push(Map {
+                name: &entry.map,
+                weight: 0,
+                has_stacks: false,
+            });
+            maps.len() - 1
+        });
+        if let Value::Number(weight, _) = entry.value {
+            maps[at].weight = maps[at].weight.saturating_add(weight);
+            maps[at].has_stacks |= entry.has_stack();
         }
     }
     maps
 }
 
 impl Entry {
-    fn is_weighed(&self) -> bool {
-        matches!(self.value, Value::Number(..))
-    }
-
     fn has_stack(&self) -> bool {
         self.keys.iter().any(|key| matches!(key, Key::Stack(_)))
     }
@@ -209,7 +236,9 @@ impl Entry {
                     let mut frames: Vec<_> =
                         lines.iter().rev().map(|line| At::parse(line)).collect();
                     let root = frames.iter().find(|at| at.kind != FrameKind::Mark);
-                    let is_kernel = root.is_some_and(|root| kind::is_kernel_root(root.name));
+                    let is_kernel = root.is_some_and(|root| {
+                        root.kind == FrameKind::Kernel || kind::is_kernel_root(root.name)
+                    });
                     let part = if is_kernel { &mut kernel } else { &mut user };
                     for at in frames
                         .iter_mut()
@@ -323,7 +352,7 @@ impl Reader {
             self.open = Some(open);
             return;
         }
-        if !text.starts_with([',', ']']) {
+        if !text.starts_with([',', ']', ')']) {
             // Other output to the terminal may come in between.
             self.remark(line, text);
             self.open = Some(open);
@@ -331,7 +360,7 @@ impl Reader {
         }
         let stack = std::mem::take(&mut open.stack);
         open.keys.push(Key::Stack(stack));
-        let rest = text.strip_prefix(',').unwrap_or(text);
+        let rest = text.strip_prefix([',', ')']).unwrap_or(text);
         self.keys(line, rest, open);
     }
 
@@ -340,7 +369,15 @@ impl Reader {
         // A word may hold a bracket, so the last one counts.
         let end = text.rfind("]:").filter(|end| is_value(&text[end + 2..]));
         let keys = end.map_or(text, |end| &text[..end]);
-        let mut words: Vec<&str> = keys.split(',').map(str::trim).collect();
+        // Of a tuple, the parts are keys.
+        let tuple = keys.strip_prefix('(');
+        let words = tuple.unwrap_or(keys).split(',').map(str::trim);
+        let mut words: Vec<&str> = words
+            .map(|word| match tuple {
+                Some(_) if !word.contains('(') => word.trim_end_matches(')'),
+                _ => word,
+            })
+            .collect();
         // Behind the last comma, or the bracket, is the stack, or nothing.
         if words.last().is_some_and(|word| word.is_empty()) {
             words.pop();

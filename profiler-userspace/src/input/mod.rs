@@ -58,6 +58,12 @@ const KINDS: &[Row] = &[
         read: bpftrace::read,
     },
     Row {
+        name: "macOS sample output",
+        has_unit: false,
+        looks_so: collapse::is_sample,
+        read: collapse::sample,
+    },
+    Row {
         name: "perf script text",
         has_unit: true,
         looks_so: perf::looks_so,
@@ -74,12 +80,6 @@ const KINDS: &[Row] = &[
         has_unit: false,
         looks_so: collapse::is_dtrace,
         read: collapse::dtrace,
-    },
-    Row {
-        name: "macOS sample output",
-        has_unit: false,
-        looks_so: collapse::is_sample,
-        read: collapse::sample,
     },
     Row {
         name: "VTune CSV",

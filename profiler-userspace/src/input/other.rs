@@ -63,7 +63,6 @@ const TEXTS: &[(&str, &str)] = &[
         "it is Go's text for people; give its pprof, which is the same address without debug=1",
     ),
     ("# callgrind format", CALLGRIND),
-    ("version: 1\ncreator: callgrind", CALLGRIND),
 ];
 
 const XML: &str = "it is XML, such as a picture in SVG; give what it was made of, or a raw recording (.fbpf), pprof or folded text";
@@ -71,8 +70,7 @@ const XML: &str = "it is XML, such as a picture in SVG; give what it was made of
 const GOROUTINES: &str =
     "it is a dump of Go's goroutines; give its pprof, which is the same address without debug=2";
 
-const CALLGRIND: &str =
-    "it is callgrind's, which has no stacks; look at it with callgrind_annotate or kcachegrind";
+const CALLGRIND: &str = "it is in callgrind's format, which has no stacks; look at it with callgrind_annotate or kcachegrind";
 
 /// The format of a binary file, if it is known and no profile.
 pub(super) fn of_magic(bytes: &[u8]) -> Option<&'static str> {
@@ -98,10 +96,20 @@ pub(super) fn of_rest(head: &Head<'_>) -> Option<&'static str> {
     let first = text.lines().next().unwrap_or_default();
     match text {
         _ if text.starts_with("<?xml") => Some(XML),
+        _ if is_callgrind(text) => Some(CALLGRIND),
         _ if text.starts_with("goroutine ") && first.ends_with("]:") => Some(GOROUTINES),
         _ if is_json(text) => Some(of_json(text)),
         _ => None,
     }
+}
+
+/// Whether a text is of callgrind or, as that of xdebug, in its format.
+fn is_callgrind(text: &str) -> bool {
+    let mut lines = text.lines().take(64);
+    lines
+        .next()
+        .is_some_and(|line| line.starts_with("version: "))
+        && lines.any(|line| line.starts_with("events: "))
 }
 
 /// Whether a text begins as JSON does. Names of functions begin with such brackets, too: `{closure};main 3`.

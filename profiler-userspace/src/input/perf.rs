@@ -15,7 +15,9 @@ mod tests;
 use super::text::{Lines, Summed, no_such_type};
 use super::{Error, Head, Reading, Wanted};
 use crate::profile::fold::visible;
-use crate::profile::{Frame, FrameProfile, FrameRef, Labels, Profile, SourceFrame, Unit, Window};
+use crate::profile::{
+    Frame, FrameProfile, FrameRef, Labels, Profile, Sample, SourceFrame, Unit, Window,
+};
 use crate::text::lines::LineReader;
 use header::{First, Header, plain, without_unit};
 use std::io::BufRead;
@@ -37,7 +39,7 @@ pub(super) fn looks_so(head: &Head<'_>) -> bool {
         let is_far_in = line.starts_with('\t') || line.starts_with("        ");
         let is_frame = frame::parse(line).is_some_and(|frame| {
             let has_name = line.split_whitespace().nth(1).is_some();
-            frame.has_module || (is_far_in && has_name)
+            frame::has_address(line) && (frame.has_module || (is_far_in && has_name))
         });
         match First::sure(line) {
             // Of a tracepoint, or of a recording without stacks, there are many.
@@ -50,7 +52,10 @@ pub(super) fn looks_so(head: &Head<'_>) -> bool {
             None if is_frame && (above_is_unsure || is_far_in) => return true,
             None if line.starts_with('#') => {}
             None if sure > 0 && !line.starts_with(' ') => return false,
-            None => above_is_unsure = First::unsure(line).is_some(),
+            None => {
+                let named = || First::named(line).filter(|_| sure == 0);
+                above_is_unsure = First::unsure(line).or_else(named).is_some();
+            }
         }
         if sure > 1 {
             return true;
@@ -67,6 +72,8 @@ pub(super) fn read(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Readin
         event_of: Vec::new(),
         open: None,
         skips: false,
+        has_sure: false,
+        has_names: false,
         records: Lines::default(),
         unread: Lines::default(),
         columns: Lines::default(),
@@ -130,11 +137,37 @@ struct Reader {
     open: Option<Open>,
     /// Whether frames are below a line that is no event.
     skips: bool,
+    /// Whether a line was surely an event's. Then no line that is but a name is one.
+    has_sure: bool,
+    /// Whether a thread has a name.
+    has_names: bool,
     records: Lines,
     /// Lines that are no events and no frames.
     unread: Lines,
     /// Lines with columns behind the module.
     columns: Lines,
+}
+
+/// Takes the names of threads away: that column was left out, and not empty.
+fn without_names(profile: &mut Profile) {
+    let labels: Vec<_> = profile
+        .samples()
+        .iter()
+        .map(|sample| sample.labels)
+        .collect();
+    let labels: Vec<_> = { labels.into_iter() }
+        .map(|labels| {
+            let labels = profile.labels_at(labels).clone();
+            profile.labels(Labels {
+                comm: None,
+                ..labels
+            })
+        })
+        .collect();
+    profile.change_samples(|place, sample| {
+        let labels = labels[place];
+        Some(Sample { labels, ..sample })
+    });
 }
 
 impl Reader {
@@ -152,7 +185,10 @@ impl Reader {
         }
         // A thread's name may begin as comments do.
         match First::sure(text).filter(|first| !text.starts_with("# ") || first.has_time()) {
-            Some(First::Sample(header)) => return self.begin(line, &header),
+            Some(First::Sample(header)) => {
+                self.has_sure = true;
+                return self.begin(line, &header);
+            }
             Some(First::Record) => {
                 self.records.add(line, text);
                 return self.close(line);
@@ -176,7 +212,9 @@ impl Reader {
             }
             return Ok(());
         }
-        if !is_indented && let Some(First::Sample(header)) = First::unsure(text) {
+        let unsure =
+            || First::unsure(text).or_else(|| First::named(text).filter(|_| !self.has_sure));
+        if !is_indented && let Some(First::Sample(header)) = unsure() {
             self.begin(line, &header)?;
             if let Some(open) = &mut self.open {
                 open.unsure = Some((line, text.to_owned()));
@@ -242,6 +280,7 @@ impl Reader {
             self.columns.add(line, header.rest);
         }
         let alone = alone.and_then(|alone| alone.frame);
+        self.has_names |= header.comm.is_some_and(|comm| !comm.is_empty());
         let comm = header.comm.map(|comm| match comm {
             "" => NAMELESS,
             comm => comm,
@@ -384,6 +423,9 @@ impl Reader {
             0 => header::unit(name),
             _ => Unit::Samples,
         };
+        if !self.has_names {
+            without_names(&mut profile);
+        }
         profile.change_samples(|place, mut sample| {
             if without_period > 0 {
                 sample.weight = sample.count;

@@ -132,7 +132,7 @@ fn bpftrace_prints_maps_whose_keys_are_words_and_stacks() {
     assert_eq!(
         notes,
         [
-            "not shown: @other, @total, @s, @h: shown is @; choose with --sample-type",
+            "not shown: 9 @other, 10 @total, 6 @s, @h: shown is @; choose with --sample-type",
             "bpftrace: line 27: `Lost 3 events`"
         ]
     );
@@ -148,7 +148,7 @@ fn another_map_of_bpftrace_is_read_when_it_is_asked_for() {
         read(BPFTRACE.as_bytes(), &wanted).map(|(_, reading)| annotated(&reading.profile))
     };
     assert_eq!(of("@other").unwrap(), "kdamond.0 9\n");
-    assert_eq!(of("s").unwrap(), "finish_task_switch.isra.0 6\n");
+    assert_eq!(of("s").unwrap(), "finish_task_switch.isra.0_[k] 6\n");
     let error = of("h").unwrap_err().to_string();
     assert!(error.contains("@h holds histograms"), "{error}");
     let error = of("x").unwrap_err().to_string();
@@ -184,7 +184,7 @@ fn what_inferno_collapses_is_told_apart_and_read() {
         kind_and_text(dtrace),
         ("DTrace stacks", "unix`main;unix`a 7\n".to_owned())
     );
-    let sample = "Analysis\nCall graph:\n    5 Thread_1\n      5 main  (in app) + 3\n\nTotal number in stack\n";
+    let sample = "Analysis of sampling app (pid 7) every 1 millisecond\nProcess:         app [7]\nCall graph:\n    5 Thread_1\n      5 main  (in app) + 3  [0x7fff737cf3d5]\n\nTotal number in stack\n";
     assert_eq!(
         kind_and_text(sample),
         ("macOS sample output", "Thread_1;app`main 5\n".to_owned())
@@ -230,7 +230,7 @@ fn a_file_of_no_kind_is_answered_with_the_kinds() {
     let broken = read(b"\x02\x01\x01\0\0", &USUAL);
     let error = broken.unwrap_err().to_string();
     assert!(
-        error.contains("pprof, bpftrace maps, perf script text"),
+        error.contains("pprof, bpftrace maps, macOS sample output, perf script text"),
         "{error}"
     );
     assert!(refused("").contains("it is empty"));
@@ -251,6 +251,14 @@ fn what_people_take_for_a_profile_is_answered_with_what_to_give_instead() {
         (
             b"<?xml version=\"1.0\" standalone=\"no\"?>\n<svg>",
             "picture",
+        ),
+        (
+            b"version: 1\r\ncreator: xdebug 3.0\r\ncmd: x\r\n\r\nevents: Time_(10ns)\r\n",
+            "callgrind",
+        ),
+        (
+            b"use std::io;\n\nfn main() {\n        add (x)\n}\n",
+            "none of",
         ),
         (b"heap_v2/524288\n  t*: 1: 2 [0: 0]\n", "jeprof --collapsed"),
         (
@@ -314,6 +322,16 @@ fn a_map_of_bpftrace_that_is_printed_twice_is_told() {
     assert!(
         twice[0].starts_with("note: @ is printed again in line 10, and all"),
         "{twice:?}"
+    );
+}
+
+#[test]
+fn the_heaviest_map_of_bpftrace_is_shown() {
+    let text = "@few[\n    leaf\n]: 2\n@many[(app, 7), \n    other+3 (/bin/x)\n]: 3\n@many[\n    7f0000001000\n]: 1\n";
+    assert_eq!(kind_and_text(text).1, "7f0000001000 1\napp;7;other 3\n");
+    assert_eq!(
+        notes(text),
+        ["not shown: 2 @few: shown is @many; choose with --sample-type"]
     );
 }
 

@@ -19,6 +19,13 @@ pub(super) fn is_address(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
+/// Whether a line begins with an address that is no word, such as `add`.
+pub(super) fn has_address(line: &str) -> bool {
+    let word = line.split_whitespace().next().unwrap_or_default();
+    let has_digit = word.bytes().any(|byte| byte.is_ascii_digit());
+    is_address(word) && word.len() >= if has_digit { 3 } else { 8 }
+}
+
 /// The parts of such a line; none if it is no line of a frame.
 pub(super) fn parse(line: &str) -> Option<Line> {
     let line = line.trim();

@@ -58,6 +58,22 @@ impl<'a> First<'a> {
         of_ids(line).next().or_else(|| nameless_ids(line).next())
     }
 
+    /// A line that is but a thread's name, as `-F comm,ip,sym` prints it above a stack.
+    pub(super) fn named(line: &'a str) -> Option<Self> {
+        /// Names of threads are no longer (`TASK_COMM_LEN` - 1).
+        const MOST_BYTES: usize = 15;
+        let comm = line.trim();
+        let is_name = !comm.is_empty() && comm.len() <= MOST_BYTES && !line.starts_with(' ');
+        is_name.then_some(Self::Sample(Header {
+            comm: Some(comm),
+            pid: None,
+            period: None,
+            event: "",
+            rest: "",
+            has_time: false,
+        }))
+    }
+
     pub(super) fn has_time(&self) -> bool {
         matches!(self, Self::Sample(header) if header.has_time())
     }

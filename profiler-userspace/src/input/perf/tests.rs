@@ -123,6 +123,10 @@ fn columns_that_are_left_out_or_added_do_not_matter() {
     assert_eq!(text_and_notes(&misc).0, "app;main;work 250\n");
     let less = "app   100 \n\t  1234 work+0x10\n\t  1100 main\n\n";
     assert_eq!(text_and_notes(&less.repeat(2)).0, "app;main;work 2\n");
+    let names = "app \n\t  1234 work+0x10\n\t  1100 main\n\n";
+    assert_eq!(text_and_notes(&names.repeat(2)).0, "app;main;work 2\n");
+    let no_names = ONE.replace("app 100 ", "                  100 ");
+    assert_eq!(text_and_notes(&no_names).0, "main;work 250\n");
     let gap = ONE.replace("pppH: \n", "pppH: \n\n");
     assert_eq!(text_and_notes(&gap.repeat(2)).0, "app;main;work 500\n");
     let only_frames = "\n\t          295301 call_mut\n\t          250bcb run_test\n";

@@ -7,38 +7,43 @@ use crate::profile::normalized::LocationIndex;
 use crate::profile::{Labels, Profile, marks};
 use profiler_common::abi::ThreadState;
 
-/// Keys for what a thread is called. A file may have several; the first of these counts, whatever order they are in.
-const COMM: [&str; 3] = ["comm", "thread_name", "thread"];
+/// Keys of labels, by what they say. A file may have several; the first of these counts, whatever order they are in, and of
+/// one key the least value.
+const PROCESS: &[&str] = &["process", "process_name", "process.executable.name"];
+const COMM: &[&str] = &["comm", "thread_name", "thread", "thread.name"];
+const PID: &[&str] = &["pid", "process_id", "process.pid"];
+const TID: &[&str] = &["tid", "thread_id", "thread.id"];
 
 /// Owner and thread state of a sample, by labels of our own files and those of others.
 pub(super) fn of<'a>(sample: &Sample, text: impl Fn(i64) -> &'a str) -> (Labels, &'a str) {
-    let mut labels = Labels::default();
-    let (mut state, mut rank) = ("", COMM.len());
-    for label in &sample.label {
-        let (key, value) = (text(label.key), text(label.text));
-        let number = || match value {
-            "" => u32::try_from(label.number).ok(),
-            value => value.parse().ok(),
-        };
-        match key {
-            "pid" | "process_id" => labels.pid = number(),
-            "tid" | "thread_id" => labels.tid = number(),
-            "cpu" => labels.cpu = number(),
-            "state" => state = value,
-            "process" | "process_name" if label.number == 0 => {
-                labels.process = Some(value.to_owned());
-            }
-            "source" => labels.source = Some(value.to_owned()),
-            key => {
-                let known = COMM[..rank].iter().position(|known| *known == key);
-                if let Some(known) = known.filter(|_| label.number == 0) {
-                    rank = known;
-                    labels.comm = Some(value.to_owned());
-                }
-            }
-        }
-    }
-    (labels, state)
+    let texts = |key: &str| {
+        let labels = sample.label.iter().filter(|label| text(label.key) == key);
+        labels
+            .filter(|label| label.number == 0)
+            .map(|label| text(label.text))
+            .min()
+    };
+    let named = |keys: &[&str]| keys.iter().find_map(|key| texts(key)).map(str::to_owned);
+    let number = |keys: &[&str]| {
+        keys.iter().find_map(|key| {
+            let labels = sample.label.iter().filter(|label| text(label.key) == *key);
+            let numbers = labels.filter_map(|label| match text(label.text) {
+                "" => u32::try_from(label.number).ok(),
+                value => value.parse().ok(),
+            });
+            numbers.min()
+        })
+    };
+    let labels = Labels {
+        pid: number(PID),
+        tid: number(TID),
+        cpu: number(&["cpu"]),
+        process: named(PROCESS),
+        comm: named(COMM),
+        source: named(&["source"]),
+        ..Labels::default()
+    };
+    (labels, texts("state").unwrap_or_default())
 }
 
 /// Thread state, by the label that our own files have. The frame that says so is taken away, since

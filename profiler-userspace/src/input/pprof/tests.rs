@@ -116,6 +116,29 @@ fn the_order_of_labels_does_not_matter() {
     made.sample(&[work], &[3], &[("process", "java"), ("thread", "pool-1")]);
     made.sample(&[work], &[4], &[("thread", "pool-1"), ("process", "java")]);
     assert_eq!(made.folded(), "java;work 7\n");
+    let mut made = Made::new(&[("samples", "count")]);
+    let work = made.location(0, 0x10, &[("work", 0)]);
+    let mut labels = [
+        ("process_name", "jvm"),
+        ("process", "java"),
+        ("process", "zava"),
+        ("thread_name", "pool"),
+        ("comm", "pool-1"),
+        ("process_id", "8"),
+        ("pid", "7"),
+    ];
+    made.sample(&[work], &[3], &labels);
+    labels.reverse();
+    made.sample(&[work], &[4], &labels);
+    assert_eq!(made.folded(), "java;work 7\n");
+    let profile = made.reading(None).profile;
+    let owners = profile
+        .samples()
+        .iter()
+        .map(|sample| profile.labels_at(sample.labels));
+    let owners: Vec<_> = owners.map(|of| (of.pid, of.comm.clone())).collect();
+    assert_eq!(owners[0], (Some(7), Some("pool-1".to_owned())));
+    assert!(owners.iter().all(|of| *of == owners[0]));
 }
 
 #[test]
