@@ -146,3 +146,24 @@ fn a_program_on_a_mount_of_its_own_namespace_has_names() {
     assert!(!mount.join("hidden").exists());
     assert_named(&workload.profiled(), "hidden");
 }
+
+/// Whether text that was moved to memory of this kind has its names, and its callers though it keeps no frame pointers.
+#[track_caller]
+fn assert_moved_text_is_known(kind: &str) {
+    let workload = Program::c_without_frame_pointers("moved").start(&[kind]);
+    let folded = workload.profiled();
+    let known = folded.share(|stack| stack.has_chain(&["main", "outer", "inner"]));
+    assert!(known > NEARLY_ALL, "{kind}: {folded}");
+}
+
+#[kernel_test]
+fn text_that_was_moved_to_anonymous_memory_is_that_of_its_file() {
+    assert_moved_text_is_known("anonymous");
+}
+
+#[kernel_test]
+fn text_that_was_moved_to_shared_memory_is_that_of_its_file() {
+    for kind in ["shared", "file", "segment"] {
+        assert_moved_text_is_known(kind);
+    }
+}

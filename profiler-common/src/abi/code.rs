@@ -24,6 +24,17 @@ boundary! {
 }
 
 impl CodeKey {
+    /// The key of memory without a description that begins there, of one program of one process.
+    #[inline(always)]
+    pub const fn of_memory(tgid: u32, incarnation: u64, start: u64) -> Self {
+        Self {
+            // No device has this number.
+            device: 1 << 63 | tgid as u64,
+            inode: incarnation,
+            modified: start,
+        }
+    }
+
     /// Whether this is memory without a description: made by the process itself.
     #[inline(always)]
     pub const fn is_anonymous(self) -> bool {

@@ -20,7 +20,7 @@ use crate::{
     },
 };
 use profiler_common::{
-    abi::{KernelEventKind, MappingKey, Switches, used_clock},
+    abi::{CodeKey, KernelEventKind, MappingKey, Switches, used_clock},
     intern::Hash,
 };
 
@@ -106,18 +106,25 @@ fn find(
         let hash = hash_of_mapping(scratch, file, mapping, offset);
         found.unreported.store(hash.0);
     }
-    if key.is_anonymous() {
-        found.mapping_key.store(MappingKey::MEMORY.0);
-        found.kind.store(Found::NO_TABLE);
-        return None;
-    }
+    let is_memory = key.is_anonymous();
     // Distance from an address to its file offset.
-    let in_file = offset.wrapping_sub(mapping.start);
-    let mapping_key = MappingKey::of_file(file, in_file);
+    let mut in_file = offset.wrapping_sub(mapping.start);
+    let mapping_key = match is_memory {
+        true => MappingKey::MEMORY,
+        false => MappingKey::of_file(file, in_file),
+    };
     found.mapping_key.store(mapping_key.0);
     if !config::has(Switches::UNWIND_ROWS) {
         found.kind.store(Found::NO_TABLE);
         return None;
+    }
+    let (mut key, mut file) = (key, file);
+    if is_memory {
+        // It may hold code that a file describes.
+        let tgid = (scratch.context.ids.load() >> 32) as u32;
+        key = CodeKey::of_memory(tgid, scratch.context.incarnation.load(), mapping.start);
+        file = code_index::hash(key);
+        in_file = 0;
     }
     match code_index::find(file, key, address.wrapping_add(in_file)) {
         Some(slot) => {
@@ -134,8 +141,8 @@ fn find(
             found.kind.store(slot.state.load());
             None
         }
-        // Memory that the kernel itself maps, other than the vDSO.
-        None if key.device == 0 => {
+        // Also memory that the kernel itself maps, other than the vDSO.
+        None if is_memory || key.device == 0 => {
             found.kind.store(Found::NO_TABLE);
             None
         }

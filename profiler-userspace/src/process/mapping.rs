@@ -2,7 +2,7 @@
 //!
 //! In: addresses. Out: the backing and the offset in it. Pure.
 
-use super::BackingId;
+use super::{BackingId, Moved};
 use profiler_common::abi::MappingKey;
 use std::ops::Range;
 use std::time::SystemTime;
@@ -27,6 +27,8 @@ pub(super) struct Mapping {
     pub(super) backing: BackingId,
     /// That of the kernel half; of what was read, whether it is memory.
     pub(super) mapping_key: MappingKey,
+    /// Where this is memory that holds text of the backing, and not that itself.
+    pub(super) moved: Option<Moved>,
 }
 
 impl Mapping {

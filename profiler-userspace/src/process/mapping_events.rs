@@ -82,6 +82,7 @@ impl MappingEvent {
             offset,
             backing,
             mapping_key: self.mapping_key,
+            moved: None,
         };
         let code = self.code;
         if code.device == 0 && !code.is_anonymous() {

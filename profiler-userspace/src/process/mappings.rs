@@ -4,6 +4,7 @@
 
 use super::backing::{Backing, BackingId, Backings};
 use super::mapping::{Mapping, Place, find};
+use super::moved::Moved;
 use super::proc_maps;
 use super::reported::{self, Choice, Choices, ReportedMappings};
 use profiler_common::abi::MappingKey;
@@ -37,6 +38,19 @@ pub struct Process {
     pub(super) reported_memory: ReportedMappings,
     // Whether several mappings were reported at one address.
     is_contested: bool,
+}
+
+/// Memory that holds a part of a file's text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MovedText {
+    /// The file.
+    pub backing: BackingId,
+    /// Its addresses.
+    pub range: Range<u64>,
+    /// The offset of what lies at the first of them in the file.
+    pub offset: u64,
+    /// What memory it is.
+    pub moved: Moved,
 }
 
 impl Process {
@@ -73,11 +87,20 @@ impl Process {
             let mapping = self.reported_memory.first(address)?;
             Some(mapping.place(address, self.reported_memory.seen?))
         };
+        // Shared memory that holds a file's text.
+        let shared = || read(|mapping| matches!(mapping.moved, Some(Moved::Shared(_))));
         match choice {
-            Choice::First => file(self.reported.first(address))
+            Choice::First => shared()
+                .or_else(|| file(self.reported.first(address)))
                 .or_else(|| read(|_| true))
                 .or_else(memory),
-            Choice::Layer(layer) => file(self.reported.in_layer(layer, address)),
+            Choice::Layer(layer) => {
+                let mapping = self.reported.in_layer(layer, address);
+                let is_whole = |place: &Place| {
+                    mapping.is_some_and(|mapping| mapping.range.start == place.mapping.start)
+                };
+                shared().filter(is_whole).or_else(|| file(mapping))
+            }
             Choice::Memory => {
                 read(|mapping| mapping.mapping_key == MappingKey::MEMORY).or_else(memory)
             }
@@ -122,6 +145,20 @@ impl Process {
         mappings
             .iter()
             .map(|mapping| (mapping.backing, mapping.range.clone()))
+    }
+
+    /// Memory that holds text of files, by the last reading.
+    pub fn moved_text(&self) -> impl Iterator<Item = MovedText> {
+        let last = self.readings.last();
+        let mappings = last.map(|reading| &*reading.mappings).unwrap_or_default();
+        mappings.iter().filter_map(|mapping| {
+            Some(MovedText {
+                backing: mapping.backing,
+                range: mapping.range.clone(),
+                offset: mapping.offset,
+                moved: mapping.moved?,
+            })
+        })
     }
 
     /// All that it is known to have mapped.
@@ -177,6 +214,7 @@ impl Reading {
                         MappingKey::MEMORY
                     },
                     range: entry.range,
+                    moved: None,
                 });
             }
             true

@@ -12,7 +12,7 @@ use std::ops::Range;
 /// Longer than any line can be: a path of `PATH_MAX` bytes, each escaped as four.
 const MAX_LINE_BYTES: u64 = 32 << 10;
 
-/// One executable mapping, as its line describes it.
+/// One mapping, as its line describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
     /// The addresses it covers.
@@ -30,8 +30,22 @@ pub struct Entry<'a> {
 /// # Errors
 ///
 /// When reading fails, as it does once the process has gone. Mappings visited before remain valid.
-pub fn each_executable(
+pub fn each_executable(maps: impl BufRead, visit: impl FnMut(Entry<'_>) -> bool) -> io::Result<()> {
+    each_of(maps, true, visit)
+}
+
+/// As [`each_executable`], with all mappings.
+///
+/// # Errors
+///
+/// See there.
+pub fn each(maps: impl BufRead, visit: impl FnMut(Entry<'_>) -> bool) -> io::Result<()> {
+    each_of(maps, false, visit)
+}
+
+fn each_of(
     mut maps: impl BufRead,
+    executable: bool,
     mut visit: impl FnMut(Entry<'_>) -> bool,
 ) -> io::Result<()> {
     let mut line = Vec::with_capacity(256);
@@ -41,7 +55,7 @@ pub fn each_executable(
             return Ok(());
         }
         let line = line.strip_suffix(b"\n").unwrap_or(&line);
-        if let Some(entry) = parse(line)
+        if let Some(entry) = parse(line, executable)
             && !visit(entry)
         {
             return Ok(());
@@ -49,12 +63,12 @@ pub fn each_executable(
     }
 }
 
-/// The executable mapping in a line, if it has one.
-fn parse(line: &[u8]) -> Option<Entry<'_>> {
+/// The mapping in a line, if it has one, and one that is executable if only these are wanted.
+fn parse(line: &[u8], executable: bool) -> Option<Entry<'_>> {
     let (range, rest) = split(line, b' ')?;
     let (permissions, rest) = split(rest, b' ')?;
     // Most lines end here, so this is tested before any number is parsed.
-    if permissions.get(2) != Some(&b'x') {
+    if executable && permissions.get(2) != Some(&b'x') {
         return None;
     }
     let (start, end) = split(range, b'-')?;
@@ -213,9 +227,9 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
             "10-fffffffffffffffff r-xp 0 0:0 0",
             "10-20 r- 0 0:0 0",
         ] {
-            assert_eq!(parse(line.as_bytes()), None, "{line}");
+            assert_eq!(parse(line.as_bytes(), true), None, "{line}");
         }
-        assert!(parse(b"10-20 r-xp 0 0:0 0").is_some());
+        assert!(parse(b"10-20 r-xp 0 0:0 0", true).is_some());
     }
 
     #[test]

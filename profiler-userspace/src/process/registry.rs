@@ -10,6 +10,7 @@ use super::liveness::Liveness;
 use super::mapping::Mapping;
 use super::mapping_events::Reported;
 use super::mappings::{Process, Reading};
+use super::moved;
 use super::names::ProcessNames;
 use super::open_files::OpenFiles;
 use super::opening::{self, Unreachable};
@@ -198,7 +199,8 @@ impl Processes {
     fn read(&mut self, process_key: ProcessKey) -> io::Result<Reading> {
         let liveness = &self.liveness;
         let is_there = || liveness.is_there(process_key);
-        let (reading, cut) = Reading::read(process_key.tgid, &mut self.backings, is_there)?;
+        let (mut reading, cut) = Reading::read(process_key.tgid, &mut self.backings, is_there)?;
+        moved::find(process_key, &mut reading, &mut self.backings, liveness);
         self.shortage.mappings += usize::from(cut);
         Ok(reading)
     }

@@ -155,6 +155,13 @@ impl EventHandler {
                 .loader
                 .load_process(kernel, &self.processes, process_key);
         }
+        if look != Look::Gone
+            && let Some(tables) = &mut self.tables
+        {
+            tables
+                .loader
+                .load_moved(kernel, &self.processes, process_key);
+        }
         look != Look::Gone
     }
 }

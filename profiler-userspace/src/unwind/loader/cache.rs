@@ -5,6 +5,7 @@
 
 mod additions;
 
+use super::queue::CodeCopy;
 use super::{CodeSegment, TableStore};
 use crate::runtime::Detected;
 use crate::unwind::{self, RuleSet, UnwindTable};
@@ -99,6 +100,10 @@ pub(super) struct TableCache<S: TableStore> {
     published: HashMap<CodeKey, Option<Contents>>,
     /// Code of files that cannot be followed.
     given_up: HashMap<CodeKey, Vec<Range<u64>>>,
+    /// Segments of files with a table, and the number of the runtime's descriptor.
+    segments: HashMap<CodeKey, (Vec<CodeSegment>, u8)>,
+    /// Memory that holds code of files.
+    copies: HashMap<CodeKey, Vec<CodeCopy>>,
     /// Files whose tables are being made.
     claimed: HashSet<CodeKey>,
     /// Files whose tables found no room: not worth trying again and again.
@@ -117,6 +122,8 @@ impl<S: TableStore> TableCache<S> {
             tables: HashMap::new(),
             published: HashMap::new(),
             given_up: HashMap::new(),
+            segments: HashMap::new(),
+            copies: HashMap::new(),
             claimed: HashSet::new(),
             refused: HashSet::new(),
             loaded: Loaded::default(),
@@ -256,9 +263,62 @@ impl<S: TableStore> TableCache<S> {
             self.loaded.left_out +=
                 self.store
                     .publish(key, Some(&cached.stored), &segments, runtime);
+            self.segments.insert(key, (segments, runtime));
         }
         self.published.insert(key, Some(contents));
+        for copy in self.copies.get(&key).cloned().unwrap_or_default() {
+            self.publish_copy(key, &copy);
+        }
         Ok(())
+    }
+
+    /// Has memory walked by the table of the file whose code it holds, now or as soon as there is one.
+    pub(super) fn add_copy(&mut self, key: CodeKey, copy: CodeCopy) {
+        self.publish_copy(key, &copy);
+        self.copies.entry(key).or_default().push(copy);
+    }
+
+    fn publish_copy(&mut self, key: CodeKey, copy: &CodeCopy) {
+        let known = self.published.get(&key).copied().flatten();
+        let (Some(contents), Some((segments, runtime))) = (known, self.segments.get(&key)) else {
+            return;
+        };
+        let is_in = |segment: &&CodeSegment| (segment.start..segment.end).contains(&copy.offset);
+        let (Some(cached), Some(segment)) = (
+            self.tables.get_mut(&contents),
+            // The first page may begin before the segment.
+            segments.iter().find(is_in).or_else(|| {
+                let end = copy
+                    .offset
+                    .saturating_add(copy.range.end - copy.range.start);
+                let mut after = segments.iter();
+                after.find(|segment| segment.start > copy.offset && segment.start < end)
+            }),
+        ) else {
+            return;
+        };
+        let there = |position: u64| {
+            copy.range
+                .start
+                .wrapping_add(position.wrapping_sub(copy.offset))
+        };
+        let part = CodeSegment {
+            start: there(segment.start.max(copy.offset)),
+            end: there(segment.end).min(copy.range.end),
+            shift: segment
+                .shift
+                .wrapping_add(copy.offset.wrapping_sub(copy.range.start)),
+            first_page: segment.first_page,
+        };
+        // As a file it is known as one without a table.
+        if self.published.contains_key(&copy.key) && self.store.withdraw(&[copy.key]).is_err() {
+            return;
+        }
+        self.loaded.left_out +=
+            self.store
+                .publish(copy.key, Some(&cached.stored), &[part], *runtime);
+        cached.keys.push(copy.key);
+        self.published.insert(copy.key, Some(contents));
     }
 
     fn publish_no_table(&mut self, key: CodeKey) {

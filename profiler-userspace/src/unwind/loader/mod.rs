@@ -17,9 +17,11 @@ pub use store::{CodeKeys, CodeSegment, TableStore};
 pub(crate) use super::Depth;
 
 use crate::object::{FileNumber, RegularFile};
-use crate::process::{Backing, BackingId, MappedFile, Owner, Place, ProcessKey, Processes, vdso};
+use crate::process::{
+    Backing, BackingId, MappedFile, Moved, Owner, Place, ProcessKey, Processes, vdso,
+};
 use profiler_common::abi::CodeKey;
-use queue::Wanted;
+use queue::{CodeCopy, Wanted};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
@@ -32,6 +34,8 @@ pub(crate) struct TableLoader<S: TableStore> {
     workers: Workers<S>,
     /// Files that were opened.
     opened: HashSet<FileNumber>,
+    /// Memory with text of files that is known, by its key and its place there.
+    copies: HashSet<(CodeKey, u64)>,
 }
 
 impl<S: TableStore> TableLoader<S> {
@@ -43,6 +47,7 @@ impl<S: TableStore> TableLoader<S> {
         let loader = Self {
             workers: Workers::start(store)?,
             opened: HashSet::new(),
+            copies: HashSet::new(),
         };
         loader.load_vdso(keys);
         Ok(loader)
@@ -169,6 +174,45 @@ impl<S: TableStore> TableLoader<S> {
                 && self.load(keys, priority, &opened, Wanted::Table(depth, Vec::new()))
             {
                 self.opened.insert(file.number);
+            }
+        }
+    }
+
+    /// Has memory that holds text of files walked by their tables.
+    pub(crate) fn load_moved(
+        &mut self,
+        keys: &mut impl CodeKeys,
+        processes: &Processes,
+        process_key: ProcessKey,
+    ) {
+        let Some(process) = processes.get(process_key) else {
+            return;
+        };
+        for text in process.moved_text() {
+            let owner = Owner {
+                process_key,
+                mapping: text.range.clone(),
+                seen: SystemTime::now(),
+            };
+            let ProcessKey { tgid, incarnation } = process_key;
+            let place = match text.moved {
+                Moved::Anonymous => {
+                    let start = text.range.start;
+                    Some((CodeKey::of_memory(tgid, incarnation, start), start))
+                }
+                Moved::Shared(offset) => { processes.open_shared_memory(&owner) }
+                    .and_then(|memory| Some((keys.code_key(&memory.file)?, offset))),
+            };
+            let Some((key, start)) = place.filter(|place| self.copies.insert(*place)) else {
+                continue;
+            };
+            let copy = CodeCopy {
+                key,
+                range: start..start + (text.range.end - text.range.start),
+                offset: text.offset,
+            };
+            if let Ok(opened) = processes.open(text.backing, &[owner]) {
+                self.load(keys, Priority::High, &opened.file, Wanted::Copy(copy));
             }
         }
     }

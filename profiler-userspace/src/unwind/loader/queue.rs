@@ -7,7 +7,7 @@ use super::{Depth, lock};
 use profiler_common::abi::CodeKey;
 use std::collections::VecDeque;
 use std::fs::File;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -29,6 +29,19 @@ pub(super) enum Wanted {
     Descriptions(Vec<u64>),
     /// Rows of the functions around these positions in it.
     Functions(Vec<u64>),
+    /// Its table for memory that holds a part of it.
+    Copy(CodeCopy),
+}
+
+/// Memory that holds a part of a file's code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CodeCopy {
+    /// The key by which the kernel half knows it.
+    pub(super) key: CodeKey,
+    /// Its positions there.
+    pub(super) range: Range<u64>,
+    /// The offset in the file of what is at the first of them.
+    pub(super) offset: u64,
 }
 
 /// A file of which something is to be made.
@@ -48,7 +61,9 @@ impl Job {
     pub(super) fn new(key: CodeKey, file: File, wanted: Wanted) -> Self {
         let bytes = match wanted {
             Wanted::Descriptions(_) => 0,
-            Wanted::Table(..) => file.metadata().map_or(0, |metadata| metadata.len()),
+            Wanted::Table(..) | Wanted::Copy(_) => {
+                file.metadata().map_or(0, |metadata| metadata.len())
+            }
             // The table that they go into is made before.
             Wanted::Functions(_) => LARGE_BYTES,
         };

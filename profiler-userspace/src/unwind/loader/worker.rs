@@ -56,6 +56,10 @@ impl<S: TableStore> Workers<S> {
                             make_table(&job, *depth, &cache);
                             read_descriptions(&job, positions, &cache);
                         }
+                        Wanted::Copy(copy) => {
+                            make_table(&job, Depth::Outline, &cache);
+                            lock(&cache).add_copy(job.key, copy.clone());
+                        }
                         Wanted::Descriptions(positions) => {
                             read_descriptions(&job, positions, &cache);
                         }
