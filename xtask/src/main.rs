@@ -22,6 +22,7 @@ mod fuzz;
 mod imports;
 mod layering;
 mod links;
+mod load;
 mod object_code;
 mod object_lint;
 mod outcome;

@@ -111,12 +111,20 @@ impl fmt::Display for Outcome {
         for test in &self.retried {
             writeln!(out, "retried {test}")?;
         }
-        for failure in &self.failed {
+        for (number, failure) in self.failed.iter().enumerate() {
+            let is_same = |other: &&Failure| other.test == failure.test;
+            if self.failed[..number].iter().any(|other| is_same(&other)) {
+                continue;
+            }
+            let times = match self.failed.iter().filter(is_same).count() {
+                1 => String::new(),
+                count => format!(", {count} times"),
+            };
             let reason = failure
                 .reason
                 .as_deref()
                 .map_or(String::new(), |reason| format!(": {reason}"));
-            writeln!(out, "failed {}{reason}", failure.test)?;
+            writeln!(out, "failed {}{times}{reason}", failure.test)?;
         }
         let (failed, skipped) = (self.failed.len(), self.skipped.len());
         write!(
@@ -187,6 +195,19 @@ mod tests {
              failed kernel_x::b: 0.3 of 0.2\nfailed kernel_x::c: 0.3 of 0.2\n1 passed, 2 failed, 0 skipped"
         );
         assert!(!sum.is_good());
+    }
+
+    #[test]
+    fn what_failed_several_times_is_named_once_with_a_count() {
+        let sum = of_failures(&[
+            ("kernel_x::a", false),
+            ("kernel_x::b", false),
+            ("kernel_x::a", false),
+        ]);
+        assert_eq!(
+            sum.to_string(),
+            "failed kernel_x::a, 2 times: 0.3 of 0.2\nfailed kernel_x::b: 0.3 of 0.2\n0 passed, 3 failed, 0 skipped"
+        );
     }
 
     #[test]

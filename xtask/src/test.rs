@@ -7,6 +7,9 @@
 //! Some kernel tests measure time, on a machine that does other things, too: those that are marked `#[kernel_test(timing)]`. One
 //! of them that fails is run again, alone, and the summary says what came of it. No other test is, nor one that failed in
 //! anything but what it measured: see [`crate::transcript`].
+//!
+//! With `--repeat`, kernel tests run several times, and `--loaded` keeps the CPUs busy meanwhile; then none is run again, and
+//! the summary counts failures by name.
 
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, pipe};
@@ -18,6 +21,7 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 
 use crate::build::{self, Executable};
+use crate::load::Load;
 use crate::outcome::Outcome;
 use crate::root::Root;
 use crate::transcript::Transcript;
@@ -39,6 +43,12 @@ pub(crate) struct Choice {
     /// Only the tests that need root
     #[arg(long)]
     kernel: bool,
+    /// Run the kernel tests so many times, none of them again, and count failures by name
+    #[arg(long, value_name = "N", requires = "kernel", value_parser = clap::value_parser!(u32).range(1..))]
+    repeat: Option<u32>,
+    /// Keep the CPUs busy meanwhile, with two threads for each
+    #[arg(long, requires = "kernel")]
+    loaded: bool,
     /// The checks of `cargo xtask vm`, too
     #[arg(long, conflicts_with_all = ["host", "filter"])]
     vm: bool,
@@ -61,7 +71,10 @@ pub(crate) fn test(choice: &Choice) -> Result<bool> {
     }
     let on_host = start.elapsed();
     if !choice.host {
-        run_as_root(&kernel, &binary, choice, &mut outcome)?;
+        let _load = choice.loaded.then(Load::new);
+        for _ in 0..choice.repeat.unwrap_or(1) {
+            run_as_root(&kernel, &binary, choice, &mut outcome)?;
+        }
     }
     let as_root = start.elapsed() - on_host;
     // A failure before the first kernel boots must not take the tests' results along.
@@ -135,7 +148,11 @@ fn run_as_root(
             Order::Alone,
             sum,
         )?;
-        for name in sum.to_retry(&test.name) {
+        let to_retry = match choice.repeat {
+            None => sum.to_retry(&test.name),
+            Some(_) => Vec::new(),
+        };
+        for name in to_retry {
             let mut second = Outcome::default();
             run(
                 command().args(["--exact", &name]),
