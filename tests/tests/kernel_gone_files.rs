@@ -1,7 +1,9 @@
 //! Names of programs whose files are deleted, replaced, elsewhere, or never were.
 
 use std::fs;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use flame_bpf_tests::{
@@ -166,4 +168,61 @@ fn text_that_was_moved_to_shared_memory_is_that_of_its_file() {
     for kind in ["shared", "file", "segment"] {
         assert_moved_text_is_known(kind);
     }
+}
+
+/// A user who is nobody.
+const NOBODY: u32 = 65534;
+
+/// Whether any user may mount file systems of programs.
+fn everybody_mounts() -> Result<(), String> {
+    let device = fs::metadata("/dev/fuse").map_err(|error| format!("/dev/fuse: {error}"))?;
+    match device.permissions().mode() & 0o006 {
+        0o006 => Ok(()),
+        _ => Err("other users may not open /dev/fuse".to_owned()),
+    }
+}
+
+/// A file system that is unmounted when the value is dropped.
+struct Mounted(PathBuf);
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let mut unmount = Command::new("umount");
+        // Nothing is mounted any more, then.
+        let _unmounted = unmount.arg("-l").arg(&self.0).status();
+    }
+}
+
+#[kernel_test]
+fn a_program_in_a_file_system_that_only_its_user_may_read_has_names() {
+    for name in ["mksquashfs", "squashfuse", "fusermount3"] {
+        require!(tool(name));
+    }
+    require!(everybody_mounts());
+    let copy = Copy::of(&Program::c("shares"), "owned");
+    let folder = copy.folder.path();
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).expect("the folder is ours");
+    let mount = Mounted(folder.join("mount"));
+    fs::create_dir(&mount.0).expect("a temporary folder can be written");
+    let image = folder.join("image");
+    let as_nobody = |program: &Path| {
+        let mut command = Command::new(program);
+        command.uid(NOBODY).gid(NOBODY);
+        command
+    };
+    let packed = Command::new("mksquashfs")
+        .args([&copy.path, &image])
+        .output();
+    assert!(packed.is_ok_and(|output| output.status.success()));
+    for path in [&image, &mount.0] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o777)).expect("it is ours");
+    }
+    let mounted = as_nobody(Path::new("squashfuse"))
+        .args([&image, &mount.0])
+        .status();
+    assert!(mounted.is_ok_and(|status| status.success()));
+    let program = mount.0.join("owned");
+    assert!(fs::metadata(&program).is_err(), "not even root may read it");
+    let workload = Workload::start(&mut as_nobody(&program));
+    assert_named(&workload.profiled(), "owned");
 }

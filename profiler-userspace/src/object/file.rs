@@ -11,6 +11,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// The identity of a file, whatever its path.
@@ -34,7 +35,12 @@ pub struct RegularFile {
     /// When the file was created, if the file system records that. Unlike its other times, this one
     /// cannot be set.
     pub born: Option<SystemTime>,
+    /// The file of which this is a copy in memory, where we may not read that itself; see [`copied`](Self::copied).
+    original: Option<Arc<File>>,
 }
+
+/// The most that is copied of a file, in bytes.
+const MAX_COPY_BYTES: u64 = 1 << 30;
 
 impl RegularFile {
     /// Opens the regular file at `path`.
@@ -101,7 +107,43 @@ impl RegularFile {
     ///
     /// When it can no longer be read.
     pub fn again(&self) -> io::Result<Self> {
-        Self::reopen(self.file.as_fd())
+        let again = Self::reopen(self.file.as_fd())?;
+        Ok(match &self.original {
+            None => again,
+            Some(_) => Self {
+                number: self.number,
+                born: self.born,
+                original: self.original.clone(),
+                ..again
+            },
+        })
+    }
+
+    /// A copy in memory, which all may read who have it: some file systems answer but one user.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, or is too large.
+    pub fn copied(self) -> io::Result<Self> {
+        let written = self.file.metadata()?.modified()?;
+        let mut from = io::Read::take(&self.file, MAX_COPY_BYTES + 1);
+        let copy = Self::written_in_memory("copy", |memory| match io::copy(&mut from, memory)? {
+            0..=MAX_COPY_BYTES => Ok(()),
+            _ => Err(io::ErrorKind::FileTooLarge.into()),
+        })?;
+        // By this a file that was replaced is recognized.
+        copy.file.set_modified(written)?;
+        Ok(Self {
+            number: self.number,
+            born: self.born,
+            original: Some(Arc::new(self.file)),
+            ..copy
+        })
+    }
+
+    /// The file by which the kernel knows this one: itself, or the one that it is a copy of.
+    pub fn known_file(&self) -> &File {
+        self.original.as_deref().unwrap_or(&self.file)
     }
 
     /// A memory file that holds `bytes`.
@@ -150,6 +192,7 @@ impl RegularFile {
                 minor: status.stx_dev_minor,
                 inode: status.stx_ino,
             },
+            original: None,
             born: born.then_some(()).and_then(|()| {
                 let seconds = Duration::from_secs(status.stx_btime.tv_sec.try_into().ok()?);
                 let rest = Duration::from_nanos(status.stx_btime.tv_nsec.into());
@@ -192,6 +235,21 @@ mod tests {
         ] {
             assert!(RegularFile::open(path).is_err(), "{path:?}");
         }
+    }
+
+    #[test]
+    fn a_copy_has_the_number_of_its_original() {
+        let made = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(made.path(), "hello").unwrap();
+        let opened = RegularFile::open(made.path()).unwrap();
+        let (number, born) = (opened.number, opened.born);
+        let written = |file: &File| file.metadata().unwrap().modified().unwrap();
+        let before = written(&opened.file);
+        let copy = opened.copied().unwrap().again().unwrap();
+        assert_eq!((copy.number, copy.born), (number, born));
+        assert_eq!(written(&copy.file), before);
+        assert_eq!(copy.known_file().metadata().unwrap().ino(), number.inode);
+        assert_eq!(io::read_to_string(copy.file).unwrap(), "hello");
     }
 
     #[test]

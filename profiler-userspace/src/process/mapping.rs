@@ -2,7 +2,7 @@
 //!
 //! In: addresses. Out: the backing and the offset in it. Pure.
 
-use super::{BackingId, Moved};
+use super::BackingId;
 use profiler_common::abi::MappingKey;
 use std::ops::Range;
 use std::time::SystemTime;
@@ -18,6 +18,15 @@ pub struct Place {
     pub mapping: Range<u64>,
     /// When the mapping was seen.
     pub seen: SystemTime,
+}
+
+/// Memory to which a file's text was moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moved {
+    /// To memory without a description.
+    Anonymous,
+    /// To a file, such as shared memory or one of huge pages, at this offset.
+    Shared(u64),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,10 +7,12 @@
 use super::backing::Backings;
 use super::mapping::Mapping;
 use super::mappings::Process;
+use super::opening;
 use super::{Backing, BackingId, MappedFile, Opened, ProcessKey};
 use crate::object::{FileNumber, RegularFile};
 use profiler_common::abi::{COMM_BYTES, CodeKey, MappingKey};
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
@@ -122,8 +124,8 @@ impl MappingEvent {
     }
 
     /// Opens what may be the mapped file, one after the other: under its path, through the mapping itself, and under its
-    /// path below the root directory of the process, if that `is_latest` under its PID. Which of them it is, if any, only
-    /// the kernel half can say.
+    /// path below the root directory of the process, if that `is_latest` under its PID; and where we may not, as the process's
+    /// user. Which of them it is, if any, only the kernel half can say.
     pub(super) fn candidates(
         &self,
         backing: &Backing,
@@ -146,14 +148,27 @@ impl MappingEvent {
             }),
             tgid.map(|tgid| (PathBuf::from(format!("/proc/{tgid}/root")), None)),
         ];
-        roots.into_iter().flatten().filter_map(move |(root, link)| {
-            let file = match link {
-                Some(link) => RegularFile::open(Path::new(&link)),
-                None => RegularFile::open_within(&root, &path),
-            };
-            Some(Opened {
-                file: file.ok()?,
-                root,
+        let mut is_denied = false;
+        let as_owner = (tgid, path.clone());
+        let mut roots = roots.into_iter().flatten();
+        std::iter::from_fn(move || {
+            let next = roots.find_map(|(root, link)| {
+                let file = match link {
+                    Some(link) => RegularFile::open(Path::new(&link)),
+                    None => RegularFile::open_within(&root, &path),
+                };
+                is_denied |= { file.as_ref() }
+                    .is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);
+                Some(Opened {
+                    file: file.ok()?,
+                    root,
+                })
+            });
+            next.or_else(|| {
+                let (tgid, path) = &as_owner;
+                let tgid = tgid.filter(|_| std::mem::take(&mut is_denied))?;
+                let (file, root) = opening::as_owner(tgid, path)?;
+                Some(Opened { file, root })
             })
         })
     }

@@ -3,8 +3,7 @@
 //! In: readings and mapping events. Out: what an address lies in. Never reads a file of the process's own.
 
 use super::backing::{Backing, BackingId, Backings};
-use super::mapping::{Mapping, Place, find};
-use super::moved::Moved;
+use super::mapping::{Mapping, Moved, Place, find};
 use super::proc_maps;
 use super::reported::{self, Choice, Choices, ReportedMappings};
 use profiler_common::abi::MappingKey;
@@ -49,7 +48,7 @@ pub struct MovedText {
     pub range: Range<u64>,
     /// The offset of what lies at the first of them in the file.
     pub offset: u64,
-    /// What memory it is.
+    /// The kind of memory.
     pub moved: Moved,
 }
 

@@ -6,6 +6,7 @@
 
 use super::backing::{Backing, BackingId, Backings};
 use super::liveness::Liveness;
+use super::mapping::Moved;
 use super::mappings::Reading;
 use super::opening::{self, Owner};
 use super::proc_maps::{self, Entry};
@@ -20,15 +21,6 @@ use std::fs::File;
 use std::io::BufReader;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
-
-/// Memory to which a file's text was moved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moved {
-    /// To memory without a description.
-    Anonymous,
-    /// To a file, such as shared memory or one of huge pages, at this offset.
-    Shared(u64),
-}
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
@@ -124,7 +116,7 @@ fn files(tgid: u32, backings: &mut Backings) -> (Vec<Beside>, HashMap<u64, u64>)
         }
         true
     };
-    // What was read before an error is right.
+    // Lines read before an error are right.
     let _ended = proc_maps::each(BufReader::new(maps), of_file);
     (files, shared)
 }

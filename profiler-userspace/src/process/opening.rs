@@ -8,10 +8,13 @@ use super::liveness::Liveness;
 use super::{MappedFile, ProcessKey};
 use crate::object::{FileNumber, RegularFile};
 use profiler_common::abi::CodeKey;
+use rustix::fs::{Gid, Uid};
+use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant, SystemTime};
 
 /// How many processes are tried for one file. All of them map the same one, so more help only if the first
 /// have ended.
@@ -93,10 +96,21 @@ pub(super) fn reach(
         denied |= matches!(result, Err(Unreachable::Denied));
         result.ok()
     };
+    let theirs_as_owner = |owner: &Owner| {
+        let opened = as_owner(owner.process_key.tgid, &file.path);
+        let (opened, root) = opened.ok_or(Unreachable::Denied)?;
+        same(file, opened, &root)
+    };
     let opened = found(exact())
         .or_else(|| current().find_map(|owner| found(theirs(owner))))
         .or_else(|| current().find_map(|owner| found(through_mapping(file, owner))))
         .or_else(|| ours().ok());
+    let opened = match opened {
+        None if denied => current()
+            .next()
+            .and_then(|owner| theirs_as_owner(owner).ok()),
+        opened => opened,
+    };
     match opened {
         Some(opened) if code.is_none_or(|code| has_its_age(&opened, code)) => Ok(opened),
         None if denied => Err(Unreachable::Denied),
@@ -152,6 +166,48 @@ fn held(owner: &Owner) -> io::Result<RegularFile> {
     RegularFile::open(Path::new(&format!(
         "/proc/{tgid}/map_files/{start:x}-{end:x}"
     )))
+}
+
+/// How long the owner's file system may take for its files in all, in milliseconds. It may be any program of that user's.
+static PATIENCE_MS: AtomicU64 = AtomicU64::new(3000);
+
+/// A copy of the file at a path as a process has it, and the root directory of that: opened as the process's user, where not
+/// even root may read it. None if that does not work either, or takes too long.
+pub(super) fn as_owner(tgid: u32, path: &Path) -> Option<(RegularFile, PathBuf)> {
+    let patience = PATIENCE_MS.load(Relaxed);
+    if patience == 0 || !rustix::process::geteuid().is_root() {
+        return None;
+    }
+    let root = PathBuf::from(format!("/proc/{tgid}/root"));
+    let (answers, answer) = std::sync::mpsc::channel();
+    let (within, path) = (root.clone(), path.to_owned());
+    // The thread alone becomes that user, and ends as such.
+    let asked = std::thread::Builder::new().name("as-owner".to_owned());
+    let began = Instant::now();
+    asked
+        .spawn(move || {
+            let open = || {
+                become_owner(tgid)?;
+                RegularFile::open_within(&within, &path)?.copied()
+            };
+            // Nobody may be waiting any more.
+            let _sent = answers.send(open());
+        })
+        .ok()?;
+    let opened = answer.recv_timeout(Duration::from_millis(patience));
+    let took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    PATIENCE_MS.store(patience.saturating_sub(took), Relaxed);
+    Some((opened.ok()?.ok()?, root))
+}
+
+/// Makes this thread act for the user of a process.
+fn become_owner(tgid: u32) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt as _;
+    let status = std::fs::metadata(format!("/proc/{tgid}"))?;
+    let (user, group) = (Uid::from_raw(status.uid()), Gid::from_raw(status.gid()));
+    set_thread_groups(&[])?;
+    set_thread_res_gid(group, group, group)?;
+    Ok(set_thread_res_uid(user, user, user)?)
 }
 
 /// Whether a file was last written at the same time as the one of the mapping event.

@@ -64,7 +64,7 @@ fn cause(end: StackEnd) -> Option<&'static str> {
         StackEnd::NoRow => "end in code without unwind instructions",
         StackEnd::BadRow => "end at unwind instructions that are not supported",
         StackEnd::Implausible => "end where unwind instructions led to no caller",
-        StackEnd::NotLoaded => "end in objects whose unwind tables were not loaded yet",
+        StackEnd::NotLoaded => "end in objects whose unwind tables were not loaded, or not yet",
     })
 }
 

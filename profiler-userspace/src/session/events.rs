@@ -106,7 +106,8 @@ impl EventHandler {
     /// Opens the file of a mapping event, and has its table made.
     fn open(&mut self, kernel: &mut Kernel, file: &Unopened, event: &MappingEvent) {
         let mut candidates = self.processes.candidates(file, event);
-        let found = candidates.find(|opened| kernel.code_key(&opened.file.file) == Some(file.code));
+        let found =
+            candidates.find(|opened| kernel.code_key(opened.file.known_file()) == Some(file.code));
         drop(candidates);
         if let Some(opened) = found {
             if let Some(tables) = &self.tables {

@@ -291,7 +291,8 @@ impl<S: TableStore> TableLoader<S> {
         opened: &RegularFile,
         wanted: Wanted,
     ) -> bool {
-        let (Some(key), Ok(file)) = (keys.code_key(&opened.file), opened.file.try_clone()) else {
+        let (Some(key), Ok(file)) = (keys.code_key(opened.known_file()), opened.file.try_clone())
+        else {
             return false;
         };
         self.workers.push(priority, key, file, wanted);
