@@ -34,6 +34,22 @@ pub(crate) fn flame_bpf(workspace: &Workspace) -> Result<PathBuf> {
     Ok(found.context("cargo made no flame-bpf")?.path)
 }
 
+/// The optimized flame-bpf for another target, whose C compiler is musl's.
+pub(crate) fn static_flame_bpf(workspace: &Workspace, target: &str) -> Result<PathBuf> {
+    let arguments = ["build", "--release", "--package=flame-bpf", "--target"];
+    let made = executables(
+        cargo()
+            .args(arguments)
+            .arg(target)
+            .env("CC_x86_64_unknown_linux_musl", "musl-gcc"),
+        workspace,
+    )?;
+    let found = made
+        .into_iter()
+        .find(|executable| executable.name == "flame-bpf");
+    Ok(found.context("cargo made no flame-bpf")?.path)
+}
+
 /// blazesym as a program of its own, optimized, for `bench` to measure.
 pub(crate) fn blazesym(workspace: &Workspace) -> Result<PathBuf> {
     const NAME: &str = "bench-blazesym";

@@ -18,6 +18,7 @@ mod build;
 mod check;
 mod circles;
 mod completeness;
+mod dist;
 mod fuzz;
 mod imports;
 mod layering;
@@ -70,6 +71,8 @@ enum Chore {
     },
     /// Rewrite the files that the golden tests compare with
     Bless,
+    /// Make what users install, under target/dist
+    Dist,
     /// Boot other kernels under an emulator, and profile there
     Vm(vm::Choice),
     /// Measure what flame-bpf costs, beside the other profilers that are installed
@@ -114,6 +117,7 @@ fn run(args: Args) -> Result<bool> {
         Chore::Bpf { check: false } => bpf::make()?,
         Chore::Bpf { check: true } => bpf::check()?,
         Chore::Bless => bless::bless()?,
+        Chore::Dist => dist::dist()?,
         Chore::Vm(choice) => return vm::vm(&choice),
         Chore::Bench(choice) => bench::bench(&choice)?,
         Chore::Fuzz(choice) => return fuzz::fuzz(&choice),
