@@ -10,7 +10,7 @@
 //!
 //! - `lto = "off"`: rustc's own LTO would optimize for the host first, and its loops come out wrong for the verifier;
 //! - `panic = "abort"`: BPF has no unwinding;
-//! - `debug = 2`: BTF and the verifier's line numbers are made from debug sections, which are then dropped;
+//! - `debug = 2`: BTF is made from debug sections, which are then dropped;
 //! - `opt-level = "z"` for aya-ebpf: its `memset` would else be recognised as `memset` and call itself.
 
 use std::fs;
@@ -118,7 +118,7 @@ fn flags(workspace: &Workspace, rustc: &Rustc, linker: &Path) -> Result<Vec<Stri
         "-Cno-vectorize-loops".into(),
         "-Cno-vectorize-slp".into(),
     ];
-    // Paths reach the line numbers in BTF: without these, the bytes would tell, and depend on, where they were made.
+    // Paths reach the strings of BTF: without these, the bytes would tell, and depend on, where they were made.
     let foreign = workspace.packages.iter().filter(|package| package.foreign);
     let mut folders: Vec<&Path> = foreign
         .filter_map(|package| package.folder.parent())

@@ -35,7 +35,7 @@ pub(crate) fn lint(bytes: &[u8]) -> Result<String> {
     for name in [".BTF", ".BTF.ext"] {
         if section(&file, name).is_empty() {
             wrong.push(format!(
-                "it has no {name}: maps and the verifier's messages would be nameless"
+                "it has no {name}: maps and functions would be nameless"
             ));
         }
     }
