@@ -284,13 +284,22 @@ pub fn advance(
     register: impl Fn(u8) -> Option<u64>,
     memory: &impl Memory,
 ) -> Result<(), StackEnd> {
-    let reached = frame.reached;
-    let unusual = |number| match reached {
-        Reached::Running | Reached::Waiting | Reached::CalledFirst => {
-            register(number).ok_or(StackEnd::BadRow)
-        }
-        Reached::Interrupted | Reached::Called | Reached::Pointed => Err(StackEnd::BadRow),
-    };
+    let found_from = caller_found_from(rule, frame, &register, memory)?;
+    advance_from(found_from, rule, frame, register, memory)
+}
+
+/// The address from which a rule finds the caller: its stack pointer (CFA), or the place from which all its registers are stored.
+/// First half of [`advance`].
+///
+/// # Errors
+/// Why there is no caller.
+#[inline(always)]
+pub fn caller_found_from(
+    rule: Rule,
+    frame: &Frame,
+    register: impl Fn(u8) -> Option<u64>,
+    memory: &impl Memory,
+) -> Result<u64, StackEnd> {
     let how = rule.how();
     match how {
         How::Missing => return Err(StackEnd::NoRow),
@@ -298,6 +307,7 @@ pub fn advance(
         How::Unsupported => return Err(StackEnd::BadRow),
         _ => {}
     }
+    let unusual = |number| unusual(frame.reached, number, &register);
     let base = match rule.base() {
         RSP => frame.sp,
         RBP => frame.fp.read(memory)?,
@@ -308,8 +318,10 @@ pub fn advance(
     let cfa = match how {
         How::Offset => base.wrapping_add_signed(rule.operand()),
         How::Signal | How::Switch => {
-            *frame = stored(rule, base, memory)?;
-            return Ok(());
+            let place = base.wrapping_add_signed(rule.operand());
+            return is_user_address(place)
+                .then_some(place)
+                .ok_or(StackEnd::Unreadable);
         }
         How::InRegister => low,
         How::Linkage => {
@@ -340,6 +352,27 @@ pub fn advance(
     } else if !leads_on(frame.sp, cfa, how, rule.base()) {
         return Err(StackEnd::Implausible);
     }
+    Ok(cfa)
+}
+
+/// Replaces the frame by its caller, which is found from this address. Second half of [`advance`].
+///
+/// # Errors
+/// Why there is no caller. The frame is unchanged.
+#[inline(always)]
+pub fn advance_from(
+    found_from: u64,
+    rule: Rule,
+    frame: &mut Frame,
+    register: impl Fn(u8) -> Option<u64>,
+    memory: &impl Memory,
+) -> Result<(), StackEnd> {
+    let (how, reached, cfa) = (rule.how(), frame.reached, found_from);
+    if let How::Signal | How::Switch = how {
+        *frame = stored(rule, found_from, memory)?;
+        return Ok(());
+    }
+    let unusual = |number| unusual(reached, number, &register);
     let fp = kept(rule.fp(), frame.fp, rule, frame, cfa, &unusual, memory);
     let (ip, fp) = if let How::InRegister = how {
         (unusual((rule.high() & 15) as u8)?, fp)
@@ -359,6 +392,21 @@ pub fn advance(
         },
     };
     Ok(())
+}
+
+/// A register other than those that are followed through the walk.
+#[inline(always)]
+fn unusual(
+    reached: Reached,
+    number: u8,
+    register: &impl Fn(u8) -> Option<u64>,
+) -> Result<u64, StackEnd> {
+    match reached {
+        Reached::Running | Reached::Waiting | Reached::CalledFirst => {
+            register(number).ok_or(StackEnd::BadRow)
+        }
+        Reached::Interrupted | Reached::Called | Reached::Pointed => Err(StackEnd::BadRow),
+    }
 }
 
 /// As [`advance`], of a frame that [called](Frame::has_called) and by a [plain](Rule::is_plain) rule: the same outcome with
@@ -443,10 +491,9 @@ fn code(ip: u64) -> Result<u64, StackEnd> {
     }
 }
 
-/// The frame whose registers are all in memory (a signal frame).
+/// The frame whose registers are all in memory (a signal frame), from `place` on.
 #[inline(always)]
-fn stored(rule: Rule, base: u64, memory: &impl Memory) -> Result<Frame, StackEnd> {
-    let place = base.wrapping_add_signed(rule.operand());
+fn stored(rule: Rule, place: u64, memory: &impl Memory) -> Result<Frame, StackEnd> {
     let [sp, ip] = memory.read::<2>(place).ok_or(StackEnd::Unreadable)?;
     Ok(Frame {
         ip: code(ip)?,

@@ -32,18 +32,42 @@ subprog! {
     }
 }
 
+/// Replaces the frame in the scratch memory by its caller, or says why there is none: a `StackEnd`.
+///
+/// Two halves, each verified for itself: in one function, each way through the first would be verified with each through the second.
+#[inline(always)]
+pub(crate) fn follow_rule(cpu_slot: u32, rule: Rule) -> ControlFlow<u64> {
+    match caller_found_from(cpu_slot, rule) {
+        Ok(found_from) => advance_from(cpu_slot, rule, found_from),
+        Err(end) => ControlFlow::Break(end),
+    }
+}
+
 subprog! {
-    /// Replaces the frame in the scratch memory by its caller, or says why there is none: a `StackEnd`.
-    pub(crate) fn follow_rule(cpu_slot: u32, rule: Rule) -> ControlFlow<u64> {
+    fn caller_found_from(cpu_slot: u32, rule: Rule) -> Result<u64, u64> {
+        let Some(Scratch { walk, .. }) = Scratch::of(cpu_slot) else {
+            return Err(StackEnd::BadRow as u64);
+        };
+        if config::has(Switches::GUESS) {
+            let is_root_row = matches!(rule.how(), How::Root);
+            walk.guess.is_root_row.store(u64::from(is_root_row));
+        }
+        let frame = walk.frame();
+        let memory = StackMemory(&walk.stack);
+        native::caller_found_from(rule, &frame, |number| register(walk, number), &memory)
+            .map_err(|end| end as u64)
+    }
+}
+
+subprog! {
+    fn advance_from(cpu_slot: u32, rule: Rule, found_from: u64) -> ControlFlow<u64> {
         let Some(Scratch { walk, .. }) = Scratch::of(cpu_slot) else {
             return ControlFlow::Break(StackEnd::BadRow as u64);
         };
-        let register = |number: u8| {
-            let word = walk.registers.get(usize::from(number & 15))?;
-            Some(word.load())
-        };
         let mut frame = walk.frame();
-        match native::advance(rule, &mut frame, register, &StackMemory(&walk.stack)) {
+        let memory = StackMemory(&walk.stack);
+        let register = |number| register(walk, number);
+        match native::advance_from(found_from, rule, &mut frame, register, &memory) {
             Ok(()) => {
                 if rule.is_from_code() {
                     walk.add_fallback(Fallbacks::CODE);
@@ -51,15 +75,16 @@ subprog! {
                 walk.put(frame);
                 ControlFlow::Continue(())
             }
-            Err(end) => {
-                if config::has(Switches::GUESS) {
-                    let is_root_row = matches!(rule.how(), How::Root);
-                    walk.guess.is_root_row.store(u64::from(is_root_row));
-                }
-                ControlFlow::Break(end as u64)
-            }
+            Err(end) => ControlFlow::Break(end as u64),
         }
     }
+}
+
+/// A register of the first frame, by its DWARF number.
+#[inline(always)]
+fn register(walk: &'static Walk, number: u8) -> Option<u64> {
+    let word = walk.registers.get(usize::from(number & 15))?;
+    Some(word.load())
 }
 
 /// As [`rule`], from the cache of recent rules if it is there.
