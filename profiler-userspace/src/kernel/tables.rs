@@ -43,8 +43,6 @@ pub struct Tables {
     /// The descriptors of runtimes, and how many there are, with the one that is not used.
     pub(super) runtimes: Shared,
     pub(super) descriptors: usize,
-    /// Called when a file has a runtime that none had before.
-    pub(super) on_new_runtime: Option<Box<dyn Fn() + Send>>,
     pub(super) seed: u64,
 }
 
@@ -130,12 +128,7 @@ impl TableStore for Tables {
         }
         self.descriptors += 1;
         let bit = 1 << (words[0] & 0xff);
-        let before = self.runtimes.words()[0].fetch_or(bit, Relaxed);
-        if before & bit == 0
-            && let Some(tell) = &self.on_new_runtime
-        {
-            tell();
-        }
+        self.runtimes.words()[0].fetch_or(bit, Relaxed);
         u8::try_from(self.descriptors - 1).ok()
     }
 
@@ -255,14 +248,8 @@ impl Tables {
             control: map("CONTROL", control, 0, size_of::<Control>() / 8)?,
             runtimes: map("RUNTIMES", runtimes, 0, DESCRIPTORS * DESCRIPTOR_WORDS)?,
             descriptors: 1,
-            on_new_runtime: None,
             seed,
         })
-    }
-
-    /// Has `tell` called whenever a file has a runtime that none had before, on the thread that looks at files.
-    pub fn on_new_runtime(&mut self, tell: impl Fn() + Send + 'static) {
-        self.on_new_runtime = Some(Box::new(tell));
     }
 
     fn store_parts(

@@ -5,7 +5,6 @@
 
 use super::events::EventHandler;
 use super::lacks::no_rows;
-use super::tables::Tables;
 use super::warm_up;
 use crate::kernel::{self, Kernel, Policy, Request, Source, Support};
 use crate::machine::{self, Trouble};
@@ -17,7 +16,7 @@ use crate::runtime;
 use crate::targets::needed_libs::needed_libs_of;
 use crate::targets::tasks::CpuTimes;
 use crate::targets::{UprobeSite, allocators, command, uprobe_sites};
-use crate::unwind::loader::Depth;
+use crate::unwind::loader::{Depth, TableLoader};
 use crate::unwind::offline::OfflineWalker;
 use anyhow::{Context as _, Result, bail};
 use profiler_common::abi::{Switches, TargetKind};
@@ -104,8 +103,8 @@ fn attach_to(
     for (_, event) in on_events() {
         event.sampling.check(event.perf_event(), highest_rate())?;
     }
-    let (mut kernel, tables) = load(&plan, ids, support)?;
-    let mut handler = EventHandler::new(&mut kernel, tables);
+    let (mut kernel, loader) = load(&plan, ids, support)?;
+    let mut handler = EventHandler::new(&mut kernel, loader);
     let mut walker = OfflineWalker::default();
     if warm_up::asks_asleep(&plan) {
         warm_up::look_at_asleep(&mut kernel, &mut handler, &mut walker);
@@ -180,7 +179,11 @@ fn switches(plan: &Plan) -> Switches {
 }
 
 /// Loads the programs, and the unwind tables that will surely be needed.
-fn load(plan: &Plan, ids: &[u32], support: &Support) -> Result<(Kernel, Option<Tables>)> {
+fn load(
+    plan: &Plan,
+    ids: &[u32],
+    support: &Support,
+) -> Result<(Kernel, Option<TableLoader<kernel::Tables>>)> {
     if plan.capture.call_graph == CallGraph::Dwarf && !support.can_find_mappings() {
         let trouble = no_rows(support);
         return Err(trouble).context("--call-graph dwarf cannot be had; use --call-graph fp");
@@ -214,11 +217,11 @@ fn load(plan: &Plan, ids: &[u32], support: &Support) -> Result<(Kernel, Option<T
     allow_many_files();
     let mut kernel = Kernel::load(request, support)?;
     let tables = kernel.take_tables();
-    let tables =
+    let loader =
         tables.map(|tables| load_tables(plan, named, before.as_ref(), tables, &mut kernel));
-    let tables = tables.transpose()?;
+    let loader = loader.transpose()?;
     kernel.load_probes(kernel.found_runtimes())?;
-    Ok((kernel, tables))
+    Ok((kernel, loader))
 }
 
 /// Loads the unwind tables that will surely be needed.
@@ -228,8 +231,9 @@ fn load_tables(
     before: Option<&CpuTimes>,
     tables: kernel::Tables,
     kernel: &mut Kernel,
-) -> Result<Tables> {
-    let mut tables = Tables::start(tables, kernel)?;
+) -> Result<TableLoader<kernel::Tables>> {
+    let mut loader = TableLoader::start(tables, kernel)
+        .context("cannot start the thread that loads unwind tables")?;
     let command = plan.launch.as_deref().and_then(command::program);
     let libraries = command.as_deref().map(needed_libs_of).unwrap_or_default();
     let files = command.iter().chain(&libraries).map(PathBuf::as_path);
@@ -239,9 +243,7 @@ fn load_tables(
         let walks_first = warm_up::is_wanted(plan) || warm_up::asks_asleep(plan);
         let is_wanted = |file: &MappedFile| !walks_first || runtime::is_likely_in(file.module());
         let pids = before.likely_to_run();
-        tables
-            .loader
-            .prepare_until(kernel, &pids, is_wanted, deadline);
+        loader.prepare_until(kernel, &pids, is_wanted, deadline);
     } else {
         // Walks that say what else is needed come before the recording, or are many.
         let is_outline = warm_up::is_wanted(plan) || plan.launch.is_some();
@@ -250,9 +252,9 @@ fn load_tables(
         } else {
             Depth::Described
         };
-        tables.loader.prepare(kernel, named, files, depth);
+        loader.prepare(kernel, named, files, depth);
     }
-    Ok(tables)
+    Ok(loader)
 }
 
 /// A kernel that samples.

@@ -184,7 +184,7 @@ fn with_lacks(
     support: &Support,
     examination: &mut Examination,
 ) {
-    let has_tables = attached.handler.tables.is_some();
+    let has_tables = attached.handler.loader.is_some();
     let lacks = lacks(&attached.plan, support, has_tables);
     if lacks.is_empty() || !said.is_empty() {
         examination.works(subject, said);

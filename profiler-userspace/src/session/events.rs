@@ -5,13 +5,12 @@
 //! whose tables may be wanted next, and where it publishes code that it makes.
 
 use super::rescans::RescanQueue;
-use super::tables::Tables;
-use crate::kernel::{Kernel, KernelEvent};
+use crate::kernel::{self, Kernel, KernelEvent};
 use crate::process::{
     FunctionEvent, Look, MappingEvent, ProcessKey, Processes, Todo, Unopened, vdso,
 };
 use crate::runtime::Namer;
-use crate::unwind::loader::CodeKeys as _;
+use crate::unwind::loader::{CodeKeys as _, TableLoader};
 use std::time::{Duration, Instant};
 
 /// A process is young for this long. Those that are older have loaded what they begin with.
@@ -21,14 +20,14 @@ const YOUTH: Duration = Duration::from_secs(1);
 pub(super) struct EventHandler {
     pub(super) processes: Processes,
     /// None where stacks are walked by frame pointers alone.
-    pub(super) tables: Option<Tables>,
+    pub(super) loader: Option<TableLoader<kernel::Tables>>,
     pub(super) rescans: RescanQueue,
     namer: Namer,
 }
 
 impl EventHandler {
     /// No process has been sampled yet.
-    pub(super) fn new(kernel: &mut Kernel, tables: Option<Tables>) -> Self {
+    pub(super) fn new(kernel: &mut Kernel, loader: Option<TableLoader<kernel::Tables>>) -> Self {
         let mut processes = Processes::holding_files();
         processes.compare_start_times();
         if kernel.reports_mappings() {
@@ -37,7 +36,7 @@ impl EventHandler {
         }
         Self {
             processes,
-            tables,
+            loader,
             rescans: RescanQueue::default(),
             namer: Namer::default(),
         }
@@ -68,7 +67,7 @@ impl EventHandler {
         for &(process_key, _) in &unknown {
             self.meet(kernel, process_key);
         }
-        if let Some(Tables { loader, .. }) = &mut self.tables {
+        if let Some(loader) = &mut self.loader {
             loader.load_met(kernel, &mut self.processes, &unknown);
             loader.read_descriptions(kernel, &mut self.processes, &unread);
             loader.read_functions(kernel, &mut self.processes, &undescribed);
@@ -110,8 +109,8 @@ impl EventHandler {
             candidates.find(|opened| kernel.code_key(opened.file.known_file()) == Some(file.code));
         drop(candidates);
         if let Some(opened) = found {
-            if let Some(tables) = &self.tables {
-                tables.loader.load_known(file.code, &opened.file);
+            if let Some(loader) = &self.loader {
+                loader.load_known(file.code, &opened.file);
             }
             self.processes.adopt(file, opened);
         }
@@ -150,11 +149,9 @@ impl EventHandler {
         let look = self.processes.look(process_key);
         if look == Look::Changed
             && is_young(process_key)
-            && let Some(tables) = &mut self.tables
+            && let Some(loader) = &mut self.loader
         {
-            tables
-                .loader
-                .load_process(kernel, &self.processes, process_key);
+            loader.load_process(kernel, &self.processes, process_key);
         }
         if look != Look::Gone
             && let Some(tables) = &mut self.tables

@@ -14,7 +14,6 @@ mod live;
 mod rescans;
 mod sampling;
 mod signals;
-mod tables;
 mod user;
 mod warm_up;
 
@@ -104,7 +103,7 @@ async fn record(plan: &Plan) -> Result<u8> {
         mut walker,
         plan,
     } = attach(plan, &ids, &support, &cpus).map_err(doctor::referred)?;
-    let has_tables = handler.tables.is_some();
+    let has_tables = handler.loader.is_some();
     for lack in lacks(&plan, &support, has_tables) {
         recording_info.remark(Finding::note(lack.to_string()));
     }

@@ -7,7 +7,6 @@ use super::cpus::CpuWatch;
 use super::events::EventHandler;
 use super::launch::Running;
 use super::signals::Signals;
-use super::tables::Tables;
 use crate::kernel::Kernel;
 use crate::pipeline::progress::Progress;
 use crate::pipeline::recording_info::{Before, Stop};
@@ -18,6 +17,7 @@ use crate::report::findings::Finding;
 use crate::report::{self};
 use crate::targets::tasks;
 use crate::text::number::{counted, grouped};
+use crate::unwind::loader::TableLoader;
 use crate::unwind::offline::OfflineWalker;
 use anyhow::{Context as _, Result};
 use profiler_common::abi::Class;
@@ -28,7 +28,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::time::MissedTickBehavior;
 
-/// How often the progress line is drawn, the tables' filling looked at, and named targets looked for.
+/// How often the progress line is drawn, the tables' filling and new runtimes are looked at, and named targets looked for.
 const TICK: Duration = Duration::from_millis(100);
 
 /// A recording under way.
@@ -125,15 +125,13 @@ impl Session {
                 {
                     self.handler.rescan(&mut self.kernel);
                 }
-                () = has_new_runtime(self.handler.tables.as_ref()) => {
-                    signals.live.say(&self.follow_runtimes());
-                }
                 () = at(self.started, next_end), if next_end.is_some() => self.end_window()?,
                 _ = tick.tick() => {
                     // Not every event wakes us up.
                     self.take_in_events()?;
                     signals.live.say(&self.logs().0);
                     self.cpus.follow(&mut self.kernel, self.started.elapsed());
+                    signals.live.say(&self.follow_runtimes());
                     self.collector.drain_if_full(&mut self.kernel, &mut self.handler)?;
                     if pipeline.is_over(self.elapsed()) {
                         self.pass_window(pipeline)?;
@@ -155,7 +153,7 @@ impl Session {
         Ok(stop)
     }
 
-    /// Has the kernel half show the frames of a runtime that was met. Returns what to say if it does not; nothing otherwise.
+    /// Has the kernel half show the frames of runtimes that were met. Returns what to say if it does not; nothing otherwise.
     fn follow_runtimes(&mut self) -> String {
         match self.kernel.follow_runtimes() {
             Ok(()) => String::new(),
@@ -273,8 +271,8 @@ impl Session {
             ));
         }
         self.note_window(self.elapsed());
-        let tables = self.handler.tables.as_ref();
-        let loaded = tables.map(|tables| tables.loader.loaded());
+        let loader = self.handler.loader.as_ref();
+        let loaded = loader.map(TableLoader::loaded);
         let (normalized, objects) = self.collector.take(&mut self.handler);
         Ok(Recorded {
             began,
@@ -292,13 +290,6 @@ impl Session {
 async fn at(began: Instant, elapsed: Option<Duration>) {
     match elapsed {
         Some(elapsed) => tokio::time::sleep_until((began + elapsed).into()).await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn has_new_runtime(tables: Option<&Tables>) {
-    match tables {
-        Some(tables) => tables.has_new_runtime().await,
         None => std::future::pending().await,
     }
 }

@@ -5,10 +5,10 @@
 //! hundreds of files that a machine's processes map, samples come to a few dozen; only these are read.
 
 use super::events::EventHandler;
-use super::tables::Tables;
 use crate::kernel::{Kernel, Policy, Source};
 use crate::plan::{CallGraph, PerfEvent, Plan, Target};
 use crate::probe::{Probe, Wakers};
+use crate::unwind::loader::TableLoader;
 use crate::unwind::offline::OfflineWalker;
 use anyhow::{Context as _, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -49,7 +49,7 @@ pub(super) fn look_at_asleep(
     walker: &mut OfflineWalker,
 ) {
     let deadline = Instant::now() + MAX_TIME;
-    let Some(Tables { loader, .. }) = &mut handler.tables else {
+    let Some(loader) = &mut handler.loader else {
         return;
     };
     // Threads that cannot be listed now, cannot when the recording begins: then the reason is told.
@@ -73,7 +73,7 @@ pub(super) fn look_at_asleep(
 pub(super) fn warm_up(kernel: &mut Kernel, handler: &mut EventHandler, cpus: &[u32]) -> Result<()> {
     /// The event of the plan whose program and counters are borrowed.
     const EVENT: usize = 0;
-    if handler.tables.is_none() {
+    if handler.loader.is_none() {
         return Ok(());
     }
     let clock = PerfEvent::CPU_CLOCK;
@@ -89,7 +89,7 @@ pub(super) fn warm_up(kernel: &mut Kernel, handler: &mut EventHandler, cpus: &[u
     loop {
         let now = Instant::now();
         let is_quiet = now.duration_since(quiet_from) >= QUIET;
-        let is_done = is_quiet && handler.tables.as_ref().is_none_or(|it| it.loader.is_idle());
+        let is_done = is_quiet && handler.loader.as_ref().is_none_or(TableLoader::is_idle);
         if now >= deadline || is_done {
             return kernel.end_trial(EVENT).map_err(Into::into);
         }

@@ -168,16 +168,15 @@ impl<S: TableStore> TableCache<S> {
         self.store.reserve(bytes);
     }
 
-    /// Installs what was made of a file since `began`.
+    /// Installs what was made of a file since `began`; `runtime` is the number of its runtime's descriptor.
     pub(super) fn insert(
         &mut self,
         key: CodeKey,
         made: Result<UnwindTable, unwind::Error>,
-        runtime: Option<Detected>,
+        runtime: u8,
         began: Instant,
     ) {
         self.claimed.remove(&key);
-        let runtime = runtime.map_or(0, |runtime| self.add_runtime(runtime));
         // If a map cannot be created there is no table: walks end there and are counted.
         if self.put(key, made, runtime).is_err() {
             self.loaded.refused += 1;
@@ -187,8 +186,8 @@ impl<S: TableStore> TableCache<S> {
         self.loaded.rules_refused = self.rules.refused();
     }
 
-    /// The number of a runtime's descriptor; zero if its frames are not shown.
-    fn add_runtime(&mut self, runtime: Detected) -> u8 {
+    /// Notes a runtime. Returns the number of its descriptor; zero if its frames are not shown.
+    pub(super) fn add_runtime(&mut self, runtime: Detected) -> u8 {
         let number = runtime.words.and_then(|words| {
             let number = self.store.add_runtime(&words);
             number.ok_or("there are too many others of other builds")

@@ -107,6 +107,8 @@ fn make_table<S: TableStore>(job: &Job, depth: Depth, cache: &Mutex<TableCache<S
     // The memory is made meanwhile.
     let runtime = runtime::detect(&job.file);
     let kept = runtime.as_ref().and_then(Detected::keeps_frame_pointers);
+    // Programs may be loaded for it before the table is made.
+    let runtime = runtime.map_or(0, |runtime| lock(cache).add_runtime(runtime));
     let reserve = |bytes| lock(cache).reserve(bytes);
     let table = UnwindTable::read_expecting(&job.file, depth, kept, reserve);
     lock(cache).insert(job.key, table, runtime, began);
