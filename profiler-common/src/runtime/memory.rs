@@ -43,7 +43,7 @@ impl Default for Recorded {
             bias: 0,
             thread_pointer: 0,
             registers: [0; 16],
-            fetched: Cell::default(),
+            fetched: Cell::new([0; FETCH_WORDS]),
             remembered: Default::default(),
         }
     }
@@ -205,14 +205,18 @@ fn walk_all<R: Chain>(
     walk.shown
 }
 
-/// The caller of a frame in a runtime's own code, as the kernel half finds it; none if the code is not the runtime's.
-pub fn caller_in_code<R: CodeOwner>(process: &impl Process, frame: &Frame) -> Option<Frame> {
+/// The caller of a frame in a runtime's own code and its function, as the kernel half finds them; none if the code is not the
+/// runtime's.
+pub fn leave_code<R: CodeOwner>(
+    process: &impl Process,
+    frame: &Frame,
+) -> Option<(Frame, Option<ChainFrame>)> {
     let mut place = R::search_from(process, frame);
     for _ in 0..R::TURNS {
         match R::search(process, place) {
             ControlFlow::Continue(next) => place = next,
             ControlFlow::Break(0) => return None,
-            ControlFlow::Break(found) => return R::caller(process, frame, found),
+            ControlFlow::Break(found) => return R::leave(process, frame, found),
         }
     }
     None

@@ -50,7 +50,7 @@ pub const DESCRIPTORS: usize = 64;
 pub const CURSOR_WORDS: usize = 24;
 
 /// Words of the longest structure that is copied at once: [`Process::fetch`].
-pub const FETCH_WORDS: usize = 24;
+pub const FETCH_WORDS: usize = 48;
 
 /// In the key of a function, a bit that no address has: the key is of compiled code, and each runtime says how.
 pub const COMPILED: u64 = 1 << 47;
@@ -385,9 +385,6 @@ pub trait CodeOwner: FunctionInfo {
         ControlFlow::Break(place)
     }
 
-    /// The caller of a frame, by what the search found.
-    fn caller(process: &impl Process, frame: &Frame, found: u64) -> Option<Frame>;
-
     /// The address of the runtime's own frame, by what the search found, for
     /// [`FunctionInfo::strings_in_frame`]; zero if there is none.
     #[inline(always)]
@@ -395,12 +392,13 @@ pub trait CodeOwner: FunctionInfo {
         0
     }
 
-    /// The function of a frame, by what the search found, shown in place of its address; none if the frame's code says none. What
-    /// was compiled into it, user space tells by the position.
-    #[inline(always)]
-    fn function(_process: &impl Process, _frame: &Frame, _found: u64) -> Option<ChainFrame> {
-        None
-    }
+    /// The caller of a frame, by what the search found; and the frame's function, shown in place of its address, unless the frame's
+    /// code says none. What was compiled into it, user space tells by the position.
+    fn leave(
+        process: &impl Process,
+        frame: &Frame,
+        found: u64,
+    ) -> Option<(Frame, Option<ChainFrame>)>;
 }
 
 /// A runtime that runs one function in each native frame of some code of its file: which, the frame says. It is shown in the place

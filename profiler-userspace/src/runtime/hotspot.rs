@@ -64,6 +64,8 @@ fn words(tables: &Tables, version: u64) -> Option<Box<Words>> {
         // `CodeCacheSegmentSize` is 128 wherever C2 is (`globals_x86.hpp`).
         segment_bits: 7,
         heap_block: size("HeapBlock")?,
+        block_length: field("HeapBlock::Header._length")?,
+        block_used: field("HeapBlock::Header._used")?,
         blob_name: field("CodeBlob._name")?,
         frame_size: field("CodeBlob._frame_size")?,
         frame_complete: field("CodeBlob._frame_complete_offset")?,

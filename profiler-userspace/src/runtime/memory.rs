@@ -56,7 +56,7 @@ impl TargetMemory {
             file: File::open(format!("/proc/{tgid}/mem")).ok(),
             words,
             bias,
-            fetched: Cell::default(),
+            fetched: Cell::new([0; FETCH_WORDS]),
             blocks: RefCell::default(),
         }
     }

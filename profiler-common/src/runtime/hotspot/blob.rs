@@ -1,14 +1,12 @@
 //! Blobs of the code cache: from an address to the blob that it is in.
 
-use super::layout::{HEAPS, Offsets, REMEMBERED, at};
+use super::layout::{COMPILED_NAME, HEAPS, Offsets, REMEMBERED, at};
 use crate::runtime::{COMPILED, Process};
 
 /// So often a map of segments leads back, at most.
 const MOST_STEPS: u32 = 6;
 /// A segment in which nothing is.
 const FREE: u8 = 0xff;
-/// The most bytes of a blob that are looked at.
-const HEAD_BYTES: u64 = 120;
 
 /// A blob.
 #[derive(Clone, Copy)]
@@ -19,8 +17,12 @@ pub(super) struct Blob {
     kind: u64,
     /// Words of its frames.
     pub(super) frame_words: u64,
+    /// From which instruction on there is a frame, in bytes.
+    pub(super) frame_complete: u64,
     /// Where its code begins.
     pub(super) code: u64,
+    /// The number that the compiler gave it, if it is a method's.
+    pub(super) compile_id: u32,
 }
 
 /// Names of kinds: compiled code, what calls native methods, and the interpreter.
@@ -32,24 +34,37 @@ impl Blob {
     /// That at an address.
     #[inline(always)]
     pub(super) fn read(process: &impl Process, address: u64) -> Option<Self> {
-        if !process.fetch(address, HEAD_BYTES) {
-            return None;
-        }
-        let code = process.fetched_at(Offsets::code(process));
-        let words = process.fetched_at(Offsets::frame_size(process)) as u32;
-        let name = process.fetched_at(Offsets::blob_name(process));
-        let [kind] = process.read(name)?;
+        let block = address.wrapping_sub(Offsets::heap_block(process));
+        fetch(process, block).then_some(())?;
+        Self::fetched(process, address)
+    }
+
+    /// That at an address, whose block was fetched last.
+    #[inline(always)]
+    pub(super) fn fetched(process: &impl Process, address: u64) -> Option<Self> {
+        let field = |offset: u64| process.fetched_at(Offsets::heap_block(process) + offset);
+        let code = field(Offsets::code(process));
+        let words = field(Offsets::frame_size(process)) as u32;
+        let complete = field(Offsets::frame_complete(process));
+        let name = field(Offsets::blob_name(process));
+        let compile_id = field(Offsets::compile_id(process)) as u32;
         Some(Self {
             address,
             name,
-            kind,
+            kind: kind(process, name)?,
             // Never negative, but where there is none.
             frame_words: if words < 1 << 20 { u64::from(words) } else { 0 },
+            frame_complete: if Offsets::is_frame_complete_short(process) != 0 {
+                u64::from(complete as u16)
+            } else {
+                u64::from(complete as u32)
+            },
             code: if Offsets::is_code_near(process) != 0 {
                 address.wrapping_add(u64::from(code as u32))
             } else {
                 code
             },
+            compile_id,
         })
     }
 
@@ -72,7 +87,28 @@ impl Blob {
     }
 }
 
-/// The address of the blob that an address is in.
+/// The first characters of a kind's name. Most are of compiled code: where its name is, is remembered.
+#[inline(always)]
+fn kind(process: &impl Process, name: u64) -> Option<u64> {
+    if name != 0 && process.remembered(COMPILED_NAME) == name {
+        return Some(COMPILED_CODE);
+    }
+    let [kind] = process.read(name)?;
+    if kind == COMPILED_CODE {
+        process.remember(COMPILED_NAME, name);
+    }
+    Some(kind)
+}
+
+/// Fetches a block: what the heap says of it and the beginning of its blob. A stub at the end of a heap is shorter than a method's.
+#[inline(always)]
+fn fetch(process: &impl Process, block: u64) -> bool {
+    let bytes = |field: u64| Offsets::heap_block(process) + field + 8;
+    process.fetch(block, bytes(Offsets::compile_id(process)))
+        || process.fetch(block, bytes(Offsets::blob_name(process)))
+}
+
+/// The address of the blob that an address is in. Fetches its block.
 #[inline(always)]
 pub(super) fn blob_at(process: &impl Process, address: u64) -> Option<u64> {
     if process.remembered(REMEMBERED) != process.bias() {
@@ -100,25 +136,36 @@ fn blob_in(process: &impl Process, address: u64) -> Option<u64> {
         return None;
     }
     let bits = Offsets::segment_bits(process) & 31;
-    let mut segment = address.wrapping_sub(low) >> bits;
+    let segment = address.wrapping_sub(low) >> bits;
+    let mut first = segment;
     for _ in 0..MOST_STEPS {
-        let [bytes] = process.read::<1>(segments.wrapping_add(segment).wrapping_sub(7))?;
+        let [bytes] = process.read::<1>(segments.wrapping_add(first).wrapping_sub(7))?;
         match (bytes >> 56) as u8 {
-            0 => {
-                let block = low.wrapping_add(segment << bits);
-                return Some(block.wrapping_add(Offsets::heap_block(process)));
-            }
             FREE => return None,
-            back => segment = segment.wrapping_sub(u64::from(back)),
+            back => first = first.wrapping_sub(u64::from(back)),
+        }
+        // What leads back leads to the block's beginning, unless that is far: the block says itself whether it is one.
+        let block = low.wrapping_add(first << bits);
+        if fetch(process, block) && covers(process, segment.wrapping_sub(first)) {
+            return Some(block.wrapping_add(Offsets::heap_block(process)));
         }
     }
     None
+}
+
+/// Whether the block that was fetched is in use, and has so many segments and more.
+#[inline(always)]
+fn covers(process: &impl Process, segments: u64) -> bool {
+    let length = process.fetched_at(Offsets::block_length(process)) as u32;
+    let is_used = process.fetched_at(Offsets::block_used(process)) as u8;
+    is_used == 1 && segments < u64::from(length)
 }
 
 /// Reads where the process's heaps are.
 #[inline(always)]
 fn remember_heaps(process: &impl Process) -> Option<()> {
     process.remember(REMEMBERED, 0);
+    process.remember(COMPILED_NAME, 0);
     let variable = process.bias().wrapping_add(process.descriptor(at::HEAPS));
     let [heaps] = process.read(variable)?;
     let [count] = process.read(heaps)?;

@@ -27,65 +27,65 @@ impl CodeOwner for HotSpot {
         Some(code)
     }
 
-    /// The blob.
+    /// The blob. Its block is fetched.
     #[inline(always)]
     fn search_from(process: &impl Process, frame: &Frame) -> u64 {
         blob_at(process, frame.lookup()).unwrap_or(0)
     }
 
     #[inline(always)]
-    fn caller(process: &impl Process, frame: &Frame, found: u64) -> Option<Frame> {
-        let blob = Blob::read(process, found)?;
+    fn leave(
+        process: &impl Process,
+        frame: &Frame,
+        found: u64,
+    ) -> Option<(Frame, Option<ChainFrame>)> {
+        let blob = Blob::fetched(process, found)?;
         if blob.is_interpreter() {
-            return interpreters_caller(process, frame);
-        }
-        if blob.frame_words == 0 || is_call_stub(process, frame, &blob) {
-            return frame.by_frame_pointer(process).ok();
-        }
-        let is_first = !frame.has_called();
-        let missing = if is_first {
-            without_frame(process, frame, &blob)
-        } else {
-            0
-        };
-        let cfa = if missing == 0 {
-            frame.sp.wrapping_add(8 * blob.frame_words)
-        } else {
-            missing.wrapping_add(8)
-        };
-        let [ip] = process.read_upward(cfa.wrapping_sub(8))?;
-        is_user_address(ip).then_some(Frame {
-            ip,
-            sp: cfa,
-            fp: if missing == frame.sp {
-                frame.fp
-            } else {
-                Kept::at(cfa.wrapping_sub(16))
-            },
-            bx: Kept::LOST,
-            reached: Reached::Called,
-        })
-    }
-
-    #[inline(always)]
-    fn function(process: &impl Process, frame: &Frame, found: u64) -> Option<ChainFrame> {
-        let blob = Blob::read(process, found)?;
-        if blob.is_interpreter() {
-            return interpreted(process, frame);
+            let caller = interpreters_caller(process, frame)?;
+            return Some((caller, interpreted(process, frame)));
         }
         // A stub has its blob's name, but for the one that enters Java.
-        let function = if is_call_stub(process, frame, &blob) {
-            CALL_STUB
+        let is_call_stub = is_call_stub(process, frame, &blob);
+        let caller = if blob.frame_words == 0 || is_call_stub {
+            frame.by_frame_pointer(process).ok()?
         } else {
-            blob.key()
+            compiled_caller(process, frame, &blob)?
         };
-        Some(ChainFrame {
-            function,
-            check: compiled_check(process, &blob),
+        let function = ChainFrame {
+            function: if is_call_stub { CALL_STUB } else { blob.key() },
+            check: compiled_check(&blob),
             position: frame.lookup().wrapping_sub(blob.code) as u32,
             flags: ChainFrame::FRAME,
-        })
+        };
+        Some((caller, Some(function)))
     }
+}
+
+/// The caller of compiled code, by the size of its frames.
+#[inline(always)]
+fn compiled_caller(process: &impl Process, frame: &Frame, blob: &Blob) -> Option<Frame> {
+    let missing = if frame.has_called() {
+        0
+    } else {
+        without_frame(process, frame, blob)
+    };
+    let cfa = if missing == 0 {
+        frame.sp.wrapping_add(8 * blob.frame_words)
+    } else {
+        missing.wrapping_add(8)
+    };
+    let [ip] = process.read_upward(cfa.wrapping_sub(8))?;
+    is_user_address(ip).then_some(Frame {
+        ip,
+        sp: cfa,
+        fp: if missing == frame.sp {
+            frame.fp
+        } else {
+            Kept::at(cfa.wrapping_sub(16))
+        },
+        bx: Kept::LOST,
+        reached: Reached::Called,
+    })
 }
 
 /// Bytes of a method's bytecodes, at most (JVM Specification, section 4.7.3).
@@ -158,18 +158,7 @@ fn without_frame(process: &impl Process, frame: &Frame, blob: &Blob) -> u64 {
     let Some([before, at]) = process.read::<2>(frame.ip.wrapping_sub(8)) else {
         return 0;
     };
-    let Some([complete]) =
-        process.read(blob.address.wrapping_add(Offsets::frame_complete(process)))
-    else {
-        return 0;
-    };
-    let complete = if Offsets::is_frame_complete_short(process) != 0 {
-        complete as u16 as u64
-    } else {
-        complete as u32 as u64
-    };
-    let offset = frame.ip.wrapping_sub(blob.code);
-    if offset < complete {
+    if frame.ip.wrapping_sub(blob.code) < blob.frame_complete {
         // `push rbp` is the last one before, where it has run.
         let is_pushed = (before >> 56) as u8 == PUSH_RBP;
         let subtracts = at & 0xff_ffff == SUB_BYTE || at & 0xff_ffff == SUB;

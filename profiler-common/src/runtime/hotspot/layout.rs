@@ -28,6 +28,10 @@ descriptor_fields! {
     segment_bits,
     /// Bytes in front of a blob.
     heap_block,
+    /// In front of a blob: the segments of its block, as 32 bits, and whether it is in use.
+    block_length,
+    /// See `block_length`.
+    block_used,
     /// In a `CodeBlob`: its kind's name.
     blob_name,
     /// In a `CodeBlob`: the words of its frames, as `int`.
@@ -89,11 +93,13 @@ descriptor_fields! {
 }
 
 /// Words that are remembered: whose heaps they are, and of each heap its begin, its end and its map of segments.
-pub(super) const REMEMBERED: usize = 6;
+pub(super) const REMEMBERED: usize = 5;
 /// Heaps of a code cache, at most.
 pub(super) const HEAPS: usize = 3;
+/// The word that remembers where the name of compiled code is.
+pub(super) const COMPILED_NAME: usize = REMEMBERED + 1 + 3 * HEAPS;
 
-const _: () = assert!(REMEMBERED + 1 + 3 * HEAPS <= REMEMBERED_WORDS);
+const _: () = assert!(COMPILED_NAME < REMEMBERED_WORDS);
 
 /// The registers, by their DWARF numbers, in which the interpreter has the bytecode (r13), and all code the thread (r15).
 pub(super) const BYTECODE: u8 = 13;

@@ -19,7 +19,7 @@ impl FunctionInfo for HotSpot {
     fn check(process: &impl Process, function: u64) -> Option<u32> {
         if function & COMPILED != 0 {
             let blob = Blob::read(process, function & !COMPILED)?;
-            return Some(compiled_check(process, &blob));
+            return Some(compiled_check(&blob));
         }
         let [constant] = process.read(function.wrapping_add(Offsets::const_method(process)))?;
         Some(method_check(constant))
@@ -77,12 +77,8 @@ pub(super) fn method_check(const_method: u64) -> u32 {
 
 /// Tells blobs at one address apart. Stubs stay.
 #[inline(always)]
-pub(super) fn compiled_check(process: &impl Process, blob: &Blob) -> u32 {
-    if !blob.is_method() {
-        return 0;
-    }
-    let place = blob.address.wrapping_add(Offsets::compile_id(process));
-    process.read(place).map_or(0, |[number]| number as u32)
+pub(super) fn compiled_check(blob: &Blob) -> u32 {
+    if blob.is_method() { blob.compile_id } else { 0 }
 }
 
 /// The name of a stub: its blob's.

@@ -1,10 +1,8 @@
 extern crate std;
 
 use super::*;
-use crate::runtime::memory::{Recorded, caller_in_code};
-use crate::runtime::{
-    COMPILED, ChainFrame, CodeOwner as _, FunctionInfo as _, RuntimeKind, first_word,
-};
+use crate::runtime::memory::{Recorded, leave_code};
+use crate::runtime::{COMPILED, ChainFrame, FunctionInfo as _, RuntimeKind, first_word};
 use crate::walk::Registers;
 use crate::walk::native::{Frame, Kept, Reached};
 use proptest::prelude::{any, proptest};
@@ -41,6 +39,8 @@ fn offsets() -> Offsets {
         heap_segments: 136,
         segment_bits: 7,
         heap_block: 16,
+        block_length: 0,
+        block_used: 8,
         blob_name: 96,
         frame_size: 28,
         frame_complete: 20,
@@ -62,6 +62,7 @@ fn offsets() -> Offsets {
 }
 
 fn blob(process: &mut Recorded, address: u64, name: u64, frame_words: u64, id: u64) {
+    process.words(address - 16, &[8, 1]);
     process.bytes(address, &[0; 0x400]);
     process.words(
         address + 16,
@@ -119,12 +120,8 @@ fn process() -> Recorded {
 
 /// The caller and the function of a frame.
 fn look(process: &Recorded, frame: &Frame) -> (Option<Frame>, Option<ChainFrame>) {
-    let found = HotSpot::search_from(process, frame);
-    let function = (found != 0).then(|| HotSpot::function(process, frame, found));
-    (
-        caller_in_code::<HotSpot>(process, frame),
-        function.flatten(),
-    )
+    leave_code::<HotSpot>(process, frame)
+        .map_or((None, None), |(caller, function)| (Some(caller), function))
 }
 
 fn called(ip: u64, sp: u64, fp: u64) -> Frame {

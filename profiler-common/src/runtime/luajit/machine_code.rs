@@ -7,7 +7,7 @@ use super::{
     layout::{DISPATCH, FRAME_FLAGS, FRAME_STEP, MAX_FRAME_STEPS, STATE_FRAME, at},
 };
 use crate::{
-    runtime::{CodeOwner, Described, Process},
+    runtime::{ChainFrame, CodeOwner, Described, Process},
     walk::{
         Memory,
         native::{Frame, Kept, Reached},
@@ -47,15 +47,16 @@ impl CodeOwner for LuaJit {
 
     /// The interpreter, at whichever instruction: one row holds for all.
     #[inline(always)]
-    fn caller(process: &impl Process, _: &Frame, found: u64) -> Option<Frame> {
+    fn leave(process: &impl Process, _: &Frame, found: u64) -> Option<(Frame, Option<ChainFrame>)> {
         let interpreter = process.bias().wrapping_add(process.descriptor(at::LOOP));
-        Some(Frame {
+        let caller = Frame {
             ip: interpreter.wrapping_add(1),
             sp: found,
             fp: Kept::LOST,
             bx: Kept::LOST,
             reached: Reached::Called,
-        })
+        };
+        Some((caller, None))
     }
 }
 

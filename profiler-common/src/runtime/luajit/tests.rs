@@ -2,7 +2,7 @@ extern crate std;
 
 use super::*;
 use crate::runtime::FunctionInfo as _;
-use crate::runtime::memory::{Recorded, Shown, caller_in_code, walk};
+use crate::runtime::memory::{Recorded, Shown, leave_code, walk};
 use crate::runtime::{CodeOwner as _, NativeFrame, RuntimeKind, first_word};
 use crate::walk::{Registers, native::Frame};
 use std::vec::Vec;
@@ -179,7 +179,7 @@ fn machine_code_is_left_to_the_interpreter_whose_state_says_so() {
             sp,
             fp: 0,
         });
-        caller_in_code::<LuaJit>(&process, &frame).map(|caller| (caller.ip, caller.sp))
+        leave_code::<LuaJit>(&process, &frame).map(|(caller, _)| (caller.ip, caller.sp))
     };
     let interpreter = Some((process.bias + LOOP + 1, NATIVE + 0x100));
     let furthest = NATIVE + 0x100 - 16 * u64::from(LuaJit::TURNS - 1);

@@ -64,27 +64,6 @@ impl CodeOwner for V8 {
         }
     }
 
-    #[inline(always)]
-    fn caller(process: &impl Process, frame: &Frame, found: u64) -> Option<Frame> {
-        if found & !PLACE == 0 {
-            return frame.by_frame_pointer(process).ok();
-        }
-        let place = found & PLACE;
-        let [ip] = process.read_upward(place)?;
-        let is_pushed = place != frame.sp;
-        is_user_address(ip).then_some(Frame {
-            ip,
-            sp: place.wrapping_add(8),
-            fp: if is_pushed {
-                Kept::at(frame.sp)
-            } else {
-                frame.fp
-            },
-            bx: Kept::LOST,
-            reached: Reached::CalledFirst,
-        })
-    }
-
     /// Where the function lies below the frame pointer.
     #[inline(always)]
     fn own_frame(found: u64) -> u64 {
@@ -99,28 +78,60 @@ impl CodeOwner for V8 {
         fp.wrapping_sub(FUNCTION_BELOW)
     }
 
-    /// The function at its beginning; or else by the stretch of code, as there may be calls in it that were compiled into the
-    /// function.
     #[inline(always)]
-    fn function(process: &impl Process, frame: &Frame, found: u64) -> Option<ChainFrame> {
-        if found & NO_FRAME_YET != 0 {
-            let shared = shared_of_function(process, process.register(CALLED))?;
-            return Some(Shared::read(process, shared)?.frame(0));
-        }
-        let [function, context] = process.read_upward(Self::own_frame(found))?;
-        let Some(shared) = shared_of(process, function, context) else {
-            return frame_of_kind(context);
-        };
-        let ip = frame.lookup();
-        let place = ip & (STRETCH_BYTES - 1);
-        let stretch = ip.wrapping_sub(place);
-        let frame = shared.frame(place as u32);
-        Some(ChainFrame {
-            function: COMPILED | stretch,
-            check: frame.check ^ hash_of_stretch(process, stretch),
-            ..frame
-        })
+    fn leave(
+        process: &impl Process,
+        frame: &Frame,
+        found: u64,
+    ) -> Option<(Frame, Option<ChainFrame>)> {
+        let caller = caller(process, frame, found)?;
+        Some((caller, function(process, frame, found)))
     }
+}
+
+/// See [`CodeOwner::leave`].
+#[inline(always)]
+fn caller(process: &impl Process, frame: &Frame, found: u64) -> Option<Frame> {
+    if found & !PLACE == 0 {
+        return frame.by_frame_pointer(process).ok();
+    }
+    let place = found & PLACE;
+    let [ip] = process.read_upward(place)?;
+    let is_pushed = place != frame.sp;
+    is_user_address(ip).then_some(Frame {
+        ip,
+        sp: place.wrapping_add(8),
+        fp: if is_pushed {
+            Kept::at(frame.sp)
+        } else {
+            frame.fp
+        },
+        bx: Kept::LOST,
+        reached: Reached::CalledFirst,
+    })
+}
+
+/// The function at its beginning; or else by the stretch of code, as there may be calls in it that were compiled into the
+/// function.
+#[inline(always)]
+fn function(process: &impl Process, frame: &Frame, found: u64) -> Option<ChainFrame> {
+    if found & NO_FRAME_YET != 0 {
+        let shared = shared_of_function(process, process.register(CALLED))?;
+        return Some(Shared::read(process, shared)?.frame(0));
+    }
+    let [function, context] = process.read_upward(V8::own_frame(found))?;
+    let Some(shared) = shared_of(process, function, context) else {
+        return frame_of_kind(context);
+    };
+    let ip = frame.lookup();
+    let place = ip & (STRETCH_BYTES - 1);
+    let stretch = ip.wrapping_sub(place);
+    let frame = shared.frame(place as u32);
+    Some(ChainFrame {
+        function: COMPILED | stretch,
+        check: frame.check ^ hash_of_stretch(process, stretch),
+        ..frame
+    })
 }
 
 /// The frame of generated code that has no function, by what stands in the context's place.

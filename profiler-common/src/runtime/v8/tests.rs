@@ -1,7 +1,7 @@
 extern crate std;
 
 use super::*;
-use crate::runtime::memory::{Recorded, caller_in_code};
+use crate::runtime::memory::{Recorded, leave_code};
 use crate::runtime::{
     COMPILED, CodeOwner as _, Encoding, FrameFunction as _, FunctionInfo as _, NativeFrame,
     RuntimeKind, first_word,
@@ -327,12 +327,11 @@ fn compiled_code_is_left_by_its_frame_pointer_and_without_one() {
         frame(&mut process, outer, F, [0, 0]);
         process.registers[5] = to(G);
         let frame = leaf(pointer, sp);
-        let caller = caller_in_code::<V8>(&process, &frame).unwrap();
+        let (caller, shown) = leave_code::<V8>(&process, &frame).unwrap();
         assert_eq!((caller.ip, caller.sp), (returned, fp + 16), "{at:x?}");
         assert_eq!(caller.fp.read(&process), Ok(outer), "{at:x?}");
-        let found = V8::search_from(&process, &frame);
-        let shown = V8::function(&process, &frame, found).unwrap();
-        let own = V8::own_frame(found);
+        let shown = shown.unwrap();
+        let own = V8::own_frame(V8::search_from(&process, &frame));
         let strings = V8::strings_in_frame(&process, shown.function, own).unwrap();
         assert_eq!(strings.extra, function + 0x100, "{at:x?}");
         if function == F {
@@ -361,15 +360,16 @@ fn generated_code_without_a_function_has_its_kind() {
     frame(&mut process, fp, F, [STACK + 0x200, returned]);
     process.words(fp - 8, &[2 * 12]);
     let frame = leaf(fp, fp - 0x60);
-    let found = V8::search_from(&process, &frame);
-    let shown = V8::function(&process, &frame, found).unwrap();
+    let (_, shown) = leave_code::<V8>(&process, &frame).unwrap();
+    let shown = shown.unwrap();
     assert_eq!((shown.function, shown.check, shown.position), (12, 0, 0));
     assert_eq!(
         V8::strings(&process, 12),
         Some(crate::runtime::Strings::default())
     );
     process.words(fp - 8, &[2 * 4000]);
-    assert!(V8::function(&process, &frame, found).is_none());
+    let (_, shown) = leave_code::<V8>(&process, &frame).unwrap();
+    assert!(shown.is_none());
 }
 
 proptest! {
@@ -393,10 +393,8 @@ proptest! {
         let fp = if bits & 1 == 0 { place } else { fp };
         let _ = V8::function_in(&process, &native(fp.max(0x1000)));
         for frame in [leaf(fp, place - 0x60), leaf(fp, place + 8)] {
-            let _ = caller_in_code::<V8>(&process, &frame);
-            let found = V8::search_from(&process, &frame);
-            let own = V8::own_frame(found);
-            if let Some(shown) = V8::function(&process, &frame, found) {
+            let own = V8::own_frame(V8::search_from(&process, &frame));
+            if let Some((_, Some(shown))) = leave_code::<V8>(&process, &frame) {
                 let _ = V8::strings_in_frame(&process, shown.function, own);
             }
         }

@@ -24,8 +24,8 @@ pub(super) fn to_caller<R: CodeOwner>(cpu_slot: u32, kind: RuntimeKind) -> Optio
     let view = View::of(scratch, kind)?;
     let found = find::<R>(&view)?;
     let frame = scratch.walk.frame();
-    let caller = R::caller(&view, &frame, found)?;
-    if let Some(function) = R::function(&view, &frame, found) {
+    let (caller, function) = R::leave(&view, &frame, found)?;
+    if let Some(function) = function {
         show(scratch, kind, function, R::own_frame(found));
     }
     scratch.walk.put(caller);
