@@ -70,6 +70,12 @@ pub fn shown(time: SystemTime) -> String {
     )
 }
 
+/// The time that a date of HTTP means (RFC 9110, section 5.6.7), such as `Sun, 06 Nov 1994 08:49:37 GMT`.
+pub fn http_date(text: &str) -> Option<SystemTime> {
+    let date = jiff::fmt::rfc2822::parse(text).ok()?;
+    Some(date.timestamp().into())
+}
+
 fn zoned(time: SystemTime, zone: TimeZone) -> Option<Zoned> {
     Some(Timestamp::try_from(time).ok()?.to_zoned(zone))
 }

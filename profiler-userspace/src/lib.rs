@@ -29,6 +29,7 @@ pub mod profile;
 pub mod raw_recording;
 mod report;
 pub mod runtime;
+pub mod send;
 pub mod session;
 pub mod symbolize;
 mod targets;

@@ -4,19 +4,22 @@ use flame_bpf::allocator::Counting;
 use flame_bpf::cli::{self, Exit, InspectNames, InspectUnwind, Task};
 use flame_bpf::{inspect, pipeline, session};
 use std::io::{IsTerminal as _, Write as _};
-use std::process::ExitCode;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, ExitCode};
 
 /// Symbolizing keeps to its memory limit by what this counts.
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
 fn main() -> ExitCode {
-    let task = match cli::parse(std::env::args_os(), std::io::stdout().is_terminal()) {
+    let task = match read_task() {
         Ok(task) => task,
         Err(exit) => return end(&exit),
     };
     let done = match task {
-        Task::Record(plan) => session::run(&plan).map(ExitCode::from),
+        Task::Record(plan) => {
+            session::run(&plan, || read_task().map(|_| ()).map_err(|exit| exit.text)).map(ended)
+        }
         Task::Render(rendering) => pipeline::render(&rendering).map(|()| ExitCode::SUCCESS),
         Task::Diff(diffing) => {
             pipeline::diff(&diffing).map(|outcome| ExitCode::from(outcome.exit_code()))
@@ -47,6 +50,29 @@ fn main() -> ExitCode {
         pipeline::print(&format!("flame-bpf: {error:#}\n"));
         ExitCode::FAILURE
     })
+}
+
+fn ended(outcome: session::Outcome) -> ExitCode {
+    let error = match outcome {
+        session::Outcome::Done(code) => return ExitCode::from(code),
+        // The process stays the same for whoever watches it; nothing else of it is left.
+        session::Outcome::Again => Command::new("/proc/self/exe")
+            .arg0(std::env::args_os().next().unwrap_or_default())
+            .args(std::env::args_os().skip(1))
+            .exec(),
+    };
+    pipeline::print(&format!("flame-bpf: cannot begin anew: {error}\n"));
+    ExitCode::FAILURE
+}
+
+/// The task that the command line, and what stands instead of it, asks for.
+fn read_task() -> Result<Task, Exit> {
+    let arguments = cli::with_settings(
+        std::env::args_os().collect(),
+        |path| std::fs::read_to_string(path),
+        |name| std::env::var(name).ok().filter(|value| !value.is_empty()),
+    )?;
+    cli::parse(arguments, std::io::stdout().is_terminal())
 }
 
 fn show(text: &str) -> anyhow::Result<ExitCode> {

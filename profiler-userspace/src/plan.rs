@@ -9,6 +9,7 @@
 mod diffing;
 mod doctoring;
 mod perf_event;
+mod service;
 mod title;
 
 use std::ffi::OsString;
@@ -29,6 +30,7 @@ pub use doctoring::Doctoring;
 pub use perf_event::{
     DEFAULT_HZ, MAX_RATE, PerfEvent, PerfEventChoice, PerfEventKind, Sampling, SamplingError,
 };
+pub use service::Service;
 pub use title::TitleFacts;
 
 /// One recording, as it was asked for.
@@ -54,6 +56,8 @@ pub struct Plan {
     pub window: Option<Duration>,
     /// Whether it is shown on the terminal while it goes on. Then events have no outputs.
     pub live: bool,
+    /// Where windows are sent to; none where nothing is sent. Then events have no outputs.
+    pub service: Option<Service>,
     /// How long the windows are that outputs tell of; none for what is usual.
     pub resolution: Option<Duration>,
     /// Whether the first picture is opened in a browser.

@@ -25,6 +25,7 @@ mod made_up;
 pub mod native_walk;
 mod page;
 mod page_data;
+mod profile_server;
 mod program;
 mod protobuf;
 mod recipe;
@@ -58,6 +59,7 @@ pub use loading::{
 pub use made_up::{MadeUp, MadeUpFrame, MadeUpSample, WORST};
 pub use page::{GraphPage, draw_graph, titled};
 pub use page_data::PageData;
+pub use profile_server::{Answer, ProfileServer};
 pub use program::{Mangling, Program, source};
 pub use recipe::{Recipe, compiles_32_bit};
 pub use run::Run;

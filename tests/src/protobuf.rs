@@ -88,6 +88,16 @@ impl<'a> Message<'a> {
     ///
     /// # Panics
     ///
+    /// The bytes of a field.
+    pub(crate) fn bytes(&self, number: u64) -> Vec<Vec<u8>> {
+        self.all(number)
+            .map(|field| match field {
+                Field::Bytes(bytes) => bytes.to_vec(),
+                Field::Number(_) => panic!("field {number} is no bytes"),
+            })
+            .collect()
+    }
+
     /// When one is not UTF-8.
     pub(crate) fn texts(&self, number: u64) -> Vec<&'a str> {
         self.all(number)

@@ -145,6 +145,14 @@ pub fn of_otlp(bytes: &[u8]) -> Stacks {
     stacks
 }
 
+/// IDs of all profiles of an OTLP request.
+pub fn ids_of_otlp(bytes: &[u8]) -> Vec<Vec<u8>> {
+    let resources = Message::new(bytes).messages(1);
+    let scopes = resources.iter().flat_map(|resource| resource.messages(2));
+    let profiles = scopes.flat_map(|scope| scope.messages(2));
+    profiles.flat_map(|profile| profile.bytes(7)).collect()
+}
+
 /// Keys and texts of OTLP's attributes.
 pub fn attributes_of_otlp(bytes: &[u8]) -> Vec<String> {
     let dictionary = Message::new(bytes).message(2);

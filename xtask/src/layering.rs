@@ -23,6 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "plan",
             "probe",
             "profile",
+            "send",
             "symbolize",
         ],
     ),
@@ -67,6 +68,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "raw_recording",
             "report",
             "runtime",
+            "send",
             "symbolize",
             "targets",
             "text",
@@ -113,6 +115,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "output",
             "probe",
             "profile",
+            "send",
             "symbolize",
         ],
     ),
@@ -141,6 +144,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("debuginfod", &["object"]),
     ("process", &["object", "profile"]),
     ("raw_recording", &["clock", "object", "profile"]),
+    ("send", &["clock", "output", "profile"]),
     ("clock", &[]),
     ("machine", &[]),
     ("desktop", &["caller"]),
@@ -159,7 +163,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("aya_log", &["kernel/logs"]),
     ("blazesym", &["symbolize"]),
     ("nix", &["session"]),
-    ("base64", &["output/html", "output/svg"]),
+    ("base64", &["output/html", "output/request", "output/svg"]),
     (
         "iced_x86",
         &[
@@ -173,7 +177,8 @@ const DOORS: &[(&str, &[&str])] = &[
     ("inferno", &["input/collapse"]),
     ("clap", &["cli"]),
     ("jiff", &["clock"]),
-    ("opentelemetry_proto", &["output/otlp"]),
+    // The second is a test.
+    ("opentelemetry_proto", &["output/otlp", "output/request"]),
     (
         "prost",
         &["input/pprof", "output", "pprof", "raw_recording"],
@@ -182,7 +187,11 @@ const DOORS: &[(&str, &[&str])] = &[
     ("regex", &["output/text_style", "profile/select"]),
     ("statrs", &["diff/stats"]),
     ("tokio", &["session"]),
-    ("ureq", &["debuginfod"]),
+    ("toml", &["cli/service"]),
+    ("prometheus_client", &["send/board"]),
+    ("sd_notify", &["send/board"]),
+    ("httparse", &["send/board"]),
+    ("ureq", &["debuginfod", "send/client"]),
 ];
 
 /// The files that may hold `unsafe`, each for the reason that its first lines give.

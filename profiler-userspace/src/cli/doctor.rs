@@ -54,7 +54,7 @@ pub(super) fn build(args: &DoctorArgs) -> Result<Doctoring> {
 fn recording(flags: &str) -> Result<Plan> {
     let words = std::iter::once("flame-bpf").chain(flags.split(' '));
     let args = Args::try_parse_from(words).with_context(|| format!("flame-bpf {flags}"))?;
-    plan::build(args.record, true)
+    plan::build(args.record, true, None)
 }
 
 #[cfg(test)]

@@ -22,10 +22,12 @@ mod perf_event;
 mod plan;
 mod record;
 mod render;
+mod service;
 mod text;
 mod value;
 
 pub use inspect::{InspectNames, InspectUnwind};
+pub use service::with_settings;
 
 use crate::plan::{Diffing, Doctoring, Plan, Rendering};
 use clap::error::{ContextKind, ErrorKind};
@@ -54,7 +56,7 @@ pub enum Task {
 #[command(
     name = "flame-bpf",
     version,
-    override_usage = "flame-bpf [OPTIONS] [DURATION] [-- COMMAND [ARGS]...]\n       flame-bpf top [OPTIONS]\n       flame-bpf render FILE [OPTIONS]\n       flame-bpf diff BEFORE AFTER [OPTIONS]\n       flame-bpf doctor [-p PID]",
+    override_usage = "flame-bpf [OPTIONS] [DURATION] [-- COMMAND [ARGS]...]\n       flame-bpf top [OPTIONS]\n       flame-bpf service --otlp URL [OPTIONS]\n       flame-bpf render FILE [OPTIONS]\n       flame-bpf diff BEFORE AFTER [OPTIONS]\n       flame-bpf doctor [-p PID]",
     after_help = help::EXAMPLES,
     after_long_help = format!("{}\n\n{}", help::EXAMPLES, help::READING),
     args_conflicts_with_subcommands = true,
@@ -72,6 +74,7 @@ enum Command {
     /// Show on the terminal where time goes, while it goes on; takes all options of a recording
     #[command(override_usage = "flame-bpf top [OPTIONS] [DURATION] [-- COMMAND [ARGS]...]")]
     Top(Box<record::RecordArgs>),
+    Service(Box<service::ServiceArgs>),
     Render(Box<render::RenderArgs>),
     Diff(Box<diff::DiffArgs>),
     Doctor(doctor::DoctorArgs),
@@ -125,8 +128,9 @@ fn read(arguments: &[OsString], stdout_is_terminal: bool) -> Result<Task, Exit> 
         }
         Some(Command::Top(mut args)) => {
             args.live.live = true;
-            plan::build(*args, stdout_is_terminal).map(|plan| Task::Record(plan.into()))
+            plan::build(*args, stdout_is_terminal, None).map(|plan| Task::Record(plan.into()))
         }
+        Some(Command::Service(args)) => return service(*args, stdout_is_terminal),
         Some(Command::Diff(args)) => diff::build(*args).map(|diffing| Task::Diff(diffing.into())),
         Some(Command::Doctor(args)) => doctor::build(&args).map(|tried| Task::Doctor(tried.into())),
         Some(Command::Inspect(args)) => args.task(),
@@ -137,9 +141,32 @@ fn read(arguments: &[OsString], stdout_is_terminal: bool) -> Result<Task, Exit> 
         None if record.command.is_empty() && arguments.iter().any(|word| word == "--") => {
             return Err(Exit::usage("there is no command behind `--`"));
         }
-        None => plan::build(record, stdout_is_terminal).map(|plan| Task::Record(plan.into())),
+        None => plan::build(record, stdout_is_terminal, None).map(|plan| Task::Record(plan.into())),
     };
     task.map_err(|error| Exit::usage(&format!("{error:#}")))
+}
+
+/// The task of a service; or the answer to whether it is right.
+fn service(args: service::ServiceArgs, stdout_is_terminal: bool) -> Result<Task, Exit> {
+    let service::ServiceArgs {
+        service,
+        mut record,
+    } = args;
+    let checks = service.check_config;
+    let plan = service
+        .service(record.windows.window.take())
+        .and_then(|service| {
+            record.sampling.settle_rate(service::USUAL_HZ);
+            plan::build(record, stdout_is_terminal, Some(service))
+        });
+    match plan {
+        Ok(_) if checks => Err(Exit {
+            text: "all options are right\n".to_owned(),
+            code: 0,
+        }),
+        Ok(plan) => Ok(Task::Record(plan.into())),
+        Err(error) => Err(Exit::usage(&format!("{error:#}"))),
+    }
 }
 
 /// How to end instead of recording.

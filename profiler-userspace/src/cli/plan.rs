@@ -17,7 +17,8 @@ use super::value::{self, Ids, shell_word};
 use crate::debuginfod::Servers;
 use crate::output::{Format, Style};
 use crate::plan::{
-    Capture, Children, CommandUser, Event, Matching, MemoryLimits, Output, Plan, Target, Verbosity,
+    Capture, Children, CommandUser, Event, Matching, MemoryLimits, Output, Plan, Service, Target,
+    Verbosity,
 };
 use crate::probe::{Probe, Wakers};
 use crate::profile::LabelFrames;
@@ -35,8 +36,12 @@ const DEFAULT_FILE: &str = "flamegraph.svg";
 /// left out -p, or `-p $(pgrep NAME)` found two.
 const LONGEST_BARE_NUMBER: Duration = Duration::from_secs(3600);
 
-/// Makes the plan.
-pub(super) fn build(args: RecordArgs, stdout_is_terminal: bool) -> Result<Plan> {
+/// Makes the plan. `service`: where windows are sent, if they are.
+pub(super) fn build(
+    args: RecordArgs,
+    stdout_is_terminal: bool,
+    service: Option<Service>,
+) -> Result<Plan> {
     let RecordArgs {
         words,
         command,
@@ -106,10 +111,17 @@ pub(super) fn build(args: RecordArgs, stdout_is_terminal: bool) -> Result<Plan> 
         !running.quiet || running.verbose == 0,
         "-q prints less and -v prints more; keep one of them"
     );
-    let outputs = match live {
-        true => refusal::with_live(&output, &windows, &chart, &of_kernel, &off_cpu)
+    let unwritten = match (&service, live) {
+        (Some(_), true) => bail!("a service has no live view; leave out --live"),
+        (Some(_), false) => Some(&refusal::SERVICE),
+        (None, true) => Some(&refusal::LIVE),
+        (None, false) => None,
+    };
+    let outputs = match unwritten {
+        Some(unwritten) => unwritten
+            .refuse(&output, &windows, &chart, &of_kernel, &off_cpu)
             .map(|()| vec![Vec::new(); specs.len().max(1)])?,
-        false => events::outputs(&specs, &output, stdout_is_terminal)?,
+        None => events::outputs(&specs, &output, stdout_is_terminal)?,
     };
     let mut events = events::events(&probe, &specs, &sampling, outputs)?;
     if let Some(waits) = beside {
@@ -148,6 +160,7 @@ pub(super) fn build(args: RecordArgs, stdout_is_terminal: bool) -> Result<Plan> 
         duration,
         window: windows.window,
         live,
+        service,
         resolution: chart.recorded(),
         opens: opens(&output, is_drawn)?,
         capture,

@@ -105,6 +105,16 @@ pub(super) struct SamplingArgs {
     pub(super) context_switches: bool,
 }
 
+impl SamplingArgs {
+    /// Takes samples at this rate where nothing else was said, if there is a rate.
+    pub(super) fn settle_rate(&mut self, hz: u64) {
+        let is_said = self.freq.is_some() || self.count.is_some() || !self.event.is_empty();
+        if !(is_said || self.page_faults || self.context_switches) {
+            self.freq = Some(hz);
+        }
+    }
+}
+
 fn event_help() -> String {
     format!(
         "Sample on this event [default: cycles, or cpu-clock without hardware counters]\n\n\

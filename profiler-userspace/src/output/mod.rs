@@ -13,6 +13,8 @@ mod leaf_first;
 mod otlp;
 mod owner;
 mod pprof;
+pub mod request;
+mod sender;
 pub mod sink;
 mod speedscope;
 mod style;

@@ -11,6 +11,7 @@ mod resources;
 #[cfg(test)]
 mod tests;
 
+use super::sender::Sender;
 use super::{Error, Style, value_types};
 use crate::profile::Profile;
 use dictionary::Dictionary;
@@ -21,11 +22,30 @@ use std::time::{Duration, SystemTime};
 
 /// Writes the profile. Fails on one without samples, of which there is nothing to tell.
 pub(super) fn write(profile: &Profile, style: &Style, out: &mut dyn Write) -> Result<(), Error> {
+    write_of(profile, style, None, out)
+}
+
+/// Writes the profile as an `ExportProfilesServiceRequest`, which has the same fields: with who sends it, and with IDs by which
+/// servers know a request that comes twice.
+pub(super) fn write_request(
+    profile: &Profile,
+    sender: &Sender,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    write_of(profile, &Style::default(), Some(sender), out)
+}
+
+fn write_of(
+    profile: &Profile,
+    style: &Style,
+    sender: Option<&Sender>,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
     if profile.samples().is_empty() {
         return Err(Error::Empty);
     }
     let mut dictionary = Dictionary::new(profile);
-    let head = head(profile, style, &mut dictionary);
+    let head = head(profile, style, sender, &mut dictionary);
     let rows = resources::rows(profile, &mut dictionary);
     // Messages behind each other are one, with the lists of all: only one resource is in memory at a time.
     for resource_profiles in resources::of(profile, &head, rows) {
@@ -43,7 +63,8 @@ pub(super) fn write(profile: &Profile, style: &Style, out: &mut dyn Write) -> Re
 }
 
 /// What all profiles of a file have in common.
-struct Head {
+struct Head<'a> {
+    sender: Option<&'a Sender>,
     /// A profile without samples.
     empty: wire::Profile,
     /// What the number of firings is.
@@ -54,7 +75,12 @@ struct Head {
     windows: Option<Vec<u64>>,
 }
 
-fn head(profile: &Profile, style: &Style, dictionary: &mut Dictionary<'_>) -> Head {
+fn head<'a>(
+    profile: &Profile,
+    style: &Style,
+    sender: Option<&'a Sender>,
+    dictionary: &mut Dictionary<'_>,
+) -> Head<'a> {
     let mut value_type = |(kind, unit): (&str, &str)| wire::ValueType {
         type_strindex: dictionary.text(kind),
         unit_strindex: dictionary.text(unit),
@@ -79,10 +105,14 @@ fn head(profile: &Profile, style: &Style, dictionary: &mut Dictionary<'_>) -> He
         duration_nano: nanoseconds(window.end.saturating_sub(window.start)),
         period_type: period.map(|_| value_type(value_types::PERIOD)),
         period: period.map_or(0, signed),
-        attribute_indices: dictionary.attributes(attributes::comment(style)),
+        attribute_indices: dictionary.attributes(match sender {
+            Some(sender) => attributes::balance(sender),
+            None => attributes::comment(style),
+        }),
         ..wire::Profile::default()
     };
     Head {
+        sender,
         empty,
         count,
         weight,

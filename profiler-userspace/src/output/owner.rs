@@ -6,7 +6,7 @@ use crate::profile::{CallTree, Labels, LabelsIndex, Profile};
 use indexmap::IndexMap;
 
 /// What stands for a process whose name is not known.
-const UNKNOWN: &str = "[unknown]";
+pub(super) const UNKNOWN: &str = "[unknown]";
 
 /// The name of whose labels these are: `postgres (pid 12, tid 13)`, behind its source where these are told apart.
 pub(super) fn name(labels: &Labels) -> String {

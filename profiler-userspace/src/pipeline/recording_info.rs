@@ -17,6 +17,8 @@ pub(crate) enum Stop {
     Duration,
     /// A signal asked for it.
     Interrupted,
+    /// A signal asked a service to read its options again.
+    Reload,
     /// None of the named targets runs any more.
     TargetEnded,
     /// The command has ended.

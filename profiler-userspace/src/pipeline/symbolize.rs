@@ -80,6 +80,32 @@ impl<'a> Symbolizer<'a> {
         })
     }
 
+    /// Names what an event brought, for a profile. `names`: those that others ask for, too.
+    pub(crate) fn profile(
+        &self,
+        event: &Event,
+        normalized: NormalizedProfile,
+        Code { processes, objects }: Code<'_>,
+        kernel: &KernelSymbols,
+        names: &NameCache,
+    ) -> Profile {
+        let symbolized = self.with_sources(|sources| {
+            let sources = &Sources {
+                names: Some(names),
+                ..*sources
+            };
+            symbolize::symbolize(
+                normalized,
+                objects,
+                event.unit(),
+                processes,
+                kernel,
+                sources,
+            )
+        });
+        self.without_loops(symbolized).profile
+    }
+
     /// Names what an event brought, as far as its outputs want names. `names`: those that others ask for, too.
     pub(crate) fn event(
         &self,

@@ -12,8 +12,8 @@ use crate::pipeline::timeline::Timeline;
 use crate::pipeline::write::wrote;
 use crate::plan::{Event, Plan};
 use crate::process::Processes;
-use crate::profile::Window;
 use crate::profile::normalized::NormalizedProfile;
+use crate::profile::{Profile, Window};
 use crate::report::cost::{self, Cost};
 use crate::report::findings::{self, Finding, Summary};
 use crate::report::stack_counts::StackCounts;
@@ -60,6 +60,20 @@ pub(crate) struct WindowProfile<'a> {
 }
 
 impl WindowProfile<'_> {
+    /// An event's stacks with names, for a profile. `names`: those that others ask for, too.
+    pub(crate) fn named(
+        &self,
+        event: &Event,
+        normalized: NormalizedProfile,
+        names: &NameCache,
+    ) -> Profile {
+        let code = Code {
+            processes: self.processes,
+            objects: &self.objects,
+        };
+        (self.symbolizer).profile(event, normalized, code, &self.kernel, names)
+    }
+
     /// An event's stacks with names, as far as its outputs want them. `names`: those that others ask for, too.
     pub(crate) fn symbolized(
         &self,
@@ -205,7 +219,7 @@ impl Pipeline {
             start: Duration::ZERO,
             end: until.saturating_sub(self.until),
         };
-        let is_quiet = plan.verbosity.quiet || plan.live;
+        let is_quiet = plan.verbosity.quiet || plan.live || plan.service.is_some();
         let symbolizer = Symbolizer::new(&plan.naming, &plan.servers, is_quiet);
         let symbols = symbolizer.kernel(&normalized, kernel, &mut self.kernel_names);
         let events = 0..kernel.events();

@@ -185,6 +185,7 @@ mod tests {
             duration: None,
             window: None,
             live: false,
+            service: None,
             resolution: None,
             opens: false,
             capture: Capture {

@@ -356,16 +356,17 @@ impl Profile {
 
     /// Says of all samples where they came from, in place of what was said before.
     pub fn set_source(&mut self, source: &str) {
-        let labels = std::mem::take(&mut self.labels);
-        let labels = labels.into_iter().map(|labels| Labels {
+        self.change_labels(|labels| Labels {
             source: Some(source.to_owned()),
             ..labels
         });
-        // Those that differ in their sources alone would become one.
-        let labels: Vec<_> = labels.collect();
-        let numbers: Vec<_> = labels
-            .into_iter()
-            .map(|labels| self.labels(labels))
+    }
+
+    /// Has for all samples what `change` makes of their labels. Labels that become equal are one.
+    pub fn change_labels(&mut self, change: impl FnMut(Labels) -> Labels) {
+        let labels = std::mem::take(&mut self.labels);
+        let numbers: Vec<_> = (labels.into_iter().map(change))
+            .map(|labels| LabelsIndex(number(&mut self.labels, labels)))
             .collect();
         let samples = self.samples.iter_mut().map(|sample| &mut sample.labels);
         let wakers = self.wakers.iter_mut().map(|waker| &mut waker.labels);

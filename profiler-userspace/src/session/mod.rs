@@ -21,9 +21,10 @@ use crate::desktop;
 use crate::kernel::{Kernel, Support};
 use crate::output::sink::Sink;
 use crate::pipeline::prepare;
-use crate::pipeline::recording_info::RecordingInfo;
+use crate::pipeline::recording_info::{RecordingInfo, Stop};
 use crate::pipeline::sink::files::Files;
 use crate::pipeline::sink::growing::GrowingFiles;
+use crate::pipeline::sink::sent::Sent;
 use crate::pipeline::window::{Pipeline, WindowSink};
 use crate::plan::{Output, Plan, Target};
 use crate::probe::Wakers;
@@ -44,21 +45,29 @@ use user::RunAs;
 /// The exit code of a recording that a second Ctrl-C broke off, as a shell has it for SIGINT.
 const ABORTED: u8 = 130;
 
-/// Records as planned and writes the outputs. Returns the exit code: the command's own where one was
-/// run, otherwise 0, or 1 when there was nothing to write.
-pub fn run(plan: &Plan) -> Result<u8> {
+/// How a recording ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// With this exit code: the command's own where one was run, otherwise 0, or 1 when there was nothing to write.
+    Done(u8),
+    /// A service is to begin anew, with other options.
+    Again,
+}
+
+/// Records as planned and writes the outputs. `check` says whether a service's options are right that it would have if it began anew.
+pub fn run(plan: &Plan, check: impl Fn() -> Result<(), String>) -> Result<Outcome> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(1)
         .build()
         .context("cannot start the event loop")?;
-    let result = runtime.block_on(record(plan));
+    let result = runtime.block_on(record(plan, &check));
     // After an abort, symbolizing may still be at work on its thread; the process's end ends it.
     runtime.shutdown_background();
     result
 }
 
-async fn record(plan: &Plan) -> Result<u8> {
+async fn record(plan: &Plan, check: &dyn Fn() -> Result<(), String>) -> Result<Outcome> {
     let sinks = prepare(plan.all_outputs())?;
     if plan.window.is_some() {
         sinks.iter().try_for_each(Sink::may_grow)?;
@@ -120,19 +129,28 @@ async fn record(plan: &Plan) -> Result<u8> {
     }
     drop(walker);
     let plan = Arc::new(plan);
-    let sink: Box<dyn WindowSink> = match plan.window {
+    let sink: Box<dyn WindowSink> = match (plan.window, &plan.service) {
+        (_, Some(service)) => Box::new(Sent::start(service, &recording_info)?),
         _ if plan.live => Box::new(signals.live.begin(&plan, &recording_info)?),
-        Some(length) => Box::new(GrowingFiles::new(length, &plan, &recording_info, sinks)),
-        None => Box::new(Files(sinks)),
+        (Some(length), None) => Box::new(GrowingFiles::new(length, &plan, &recording_info, sinks)),
+        (None, None) => Box::new(Files(sinks)),
     };
     let mut pipeline = Pipeline::new(Arc::clone(&plan), sink);
     let mut command = suspended.map(SuspendedCommand::release).transpose()?;
     let stop = session
-        .sample(&plan, &ids, &mut signals, &mut command, &mut pipeline)
+        .sample(
+            &plan,
+            &ids,
+            &mut signals,
+            &mut command,
+            &mut pipeline,
+            check,
+        )
         .await;
     // The terminal is as it was before anything else is said.
     signals.live.end();
-    recording_info.ended(stop?, session.elapsed());
+    let stop = stop?;
+    recording_info.ended(stop, session.elapsed());
     for finding in session.changes() {
         recording_info.remark(finding);
     }
@@ -141,14 +159,17 @@ async fn record(plan: &Plan) -> Result<u8> {
     let finishing =
         tokio::task::spawn_blocking(move || pipeline.end(session.end()?, recording_info));
     let Some(report) = signals.unless_interrupted(finishing).await? else {
-        return Ok(ABORTED);
+        return Ok(Outcome::Done(ABORTED));
     };
     report::print(&report.text);
     if let Some(picture) = picture.filter(|_| report.wrote) {
         report::print(&desktop::open(&picture));
     }
+    if stop == Stop::Reload {
+        return Ok(Outcome::Again);
+    }
     let Some(mut command) = command else {
-        return Ok(u8::from(!report.wrote));
+        return Ok(Outcome::Done(u8::from(!report.wrote)));
     };
     if !command.has_ended() {
         let name = format!("{} (PID {})", command.name(), command.pid());
@@ -156,10 +177,10 @@ async fn record(plan: &Plan) -> Result<u8> {
             "Waiting for {name} to end; Ctrl-C leaves it running.\n"
         ));
         if !signals.wait_for(&mut command).await {
-            return Ok(ABORTED);
+            return Ok(Outcome::Done(ABORTED));
         }
     }
-    Ok(command.exit_code().unwrap_or(0))
+    Ok(Outcome::Done(command.exit_code().unwrap_or(0)))
 }
 
 fn print_details(plan: &Plan, kernel: &Kernel) {

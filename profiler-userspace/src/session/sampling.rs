@@ -21,6 +21,7 @@ use crate::unwind::loader::TableLoader;
 use crate::unwind::offline::OfflineWalker;
 use anyhow::{Context as _, Result};
 use profiler_common::abi::Class;
+use rustix::process::Signal;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -88,8 +89,12 @@ impl Session {
         signals: &mut Signals,
         command: &mut Option<Running>,
         pipeline: &mut Pipeline,
+        check: &dyn Fn() -> Result<(), String>,
     ) -> Result<Stop> {
-        let progress = Progress::new(plan.duration, plan.verbosity.quiet || plan.live);
+        let progress = Progress::new(
+            plan.duration,
+            plan.verbosity.quiet || plan.live || plan.service.is_some(),
+        );
         let watched = if plan.target == Target::Launched {
             &[]
         } else {
@@ -105,6 +110,15 @@ impl Session {
             tokio::select! {
                 () = &mut time_is_up, if plan.duration.is_some() => break Stop::Duration,
                 signal = signals.ends.next() => {
+                    if signal == Signal::HUP && plan.service.is_some() {
+                        match check() {
+                            Ok(()) => break Stop::Reload,
+                            Err(why) => {
+                                report::print(&format!("flame-bpf: options stay as they are: {why}\n"));
+                                continue;
+                            }
+                        }
+                    }
                     if let Some(command) = command {
                         command.pass_on(signal);
                     }

@@ -144,7 +144,7 @@ fn blob_in(process: &impl Process, address: u64) -> Option<u64> {
             FREE => return None,
             back => first = first.wrapping_sub(u64::from(back)),
         }
-        // What leads back leads to the block's beginning, unless that is far: the block says itself whether it is one.
+        // A segment leads back to the block's beginning, unless that is far: the block says itself whether it is one.
         let block = low.wrapping_add(first << bits);
         if fetch(process, block) && covers(process, segment.wrapping_sub(first)) {
             return Some(block.wrapping_add(Offsets::heap_block(process)));

@@ -122,39 +122,69 @@ pub(super) fn with_window(events: &[Event], chart: &ChartArgs) -> Result<()> {
 }
 
 /// Live views write no files.
-pub(super) fn with_live(
-    output: &OutputArgs,
-    windows: &WindowArgs,
-    chart: &ChartArgs,
-    of_kernel: &KernelNameArgs,
-    off_cpu: &OffCpuArgs,
-) -> Result<()> {
-    let written = [
-        ("-o", !output.output.is_empty()),
-        ("-f", output.folded),
-        ("--report", output.text.is_on_stdout(&[])),
-        ("--open", output.open),
-        ("--window", windows.window.is_some()),
-        ("--flamechart", chart.flamechart),
-        ("--resolution", chart.resolution.is_some()),
-    ];
-    if let Some((flag, _)) = written.into_iter().find(|(_, given)| *given) {
-        bail!(
-            "a live view writes nothing by itself, so {flag} does not go with it; press `s` in it to save what is seen, or \
-             record without --live and `top`"
+impl Unwritten {
+    /// Refuses flags that are about files.
+    pub(super) fn refuse(
+        &self,
+        output: &OutputArgs,
+        windows: &WindowArgs,
+        chart: &ChartArgs,
+        of_kernel: &KernelNameArgs,
+        off_cpu: &OffCpuArgs,
+    ) -> Result<()> {
+        let written = [
+            ("-o", !output.output.is_empty()),
+            ("-f", output.folded),
+            ("--report", output.text.is_on_stdout(&[])),
+            ("--open", output.open),
+            ("--window", windows.window.is_some()),
+            ("--flamechart", chart.flamechart),
+            ("--resolution", chart.resolution.is_some()),
+        ];
+        let Self {
+            what,
+            of_files,
+            of_off_cpu,
+            of_lines,
+        } = self;
+        if let Some((flag, _)) = written.into_iter().find(|(_, given)| *given) {
+            bail!("{what} writes nothing by itself, so {flag} does not go with it; {of_files}");
+        }
+        ensure!(
+            off_cpu.outputs_beside().is_empty(),
+            "--off-cpu-output writes a file, and {what} writes none; {of_off_cpu}"
         );
+        ensure!(
+            !of_kernel.kernel_lines,
+            "--kernel-lines takes longer than {what} may; {of_lines}"
+        );
+        Ok(())
     }
-    ensure!(
-        off_cpu.outputs_beside().is_empty(),
-        "--off-cpu-output writes a file, and a live view writes none; with --wall it shows all of the time, and `c` \
-         switches between running and waiting"
-    );
-    ensure!(
-        !of_kernel.kernel_lines,
-        "--kernel-lines takes longer than a live view may; leave it out, or record without --live and `top`"
-    );
-    Ok(())
 }
+
+/// A recording that writes no files, and what to do instead of asking for some.
+pub(super) struct Unwritten {
+    what: &'static str,
+    of_files: &'static str,
+    of_off_cpu: &'static str,
+    of_lines: &'static str,
+}
+
+/// The live view.
+pub(super) const LIVE: Unwritten = Unwritten {
+    what: "a live view",
+    of_files: "press `s` in it to save what is seen, or record without --live and `top`",
+    of_off_cpu: "with --wall it shows all of the time, and `c` switches between running and waiting",
+    of_lines: "leave it out, or record without --live and `top`",
+};
+
+/// A service.
+pub(super) const SERVICE: Unwritten = Unwritten {
+    what: "a service",
+    of_files: "record without `service`",
+    of_off_cpu: "with --wall it sends all of the time",
+    of_lines: "leave it out",
+};
 
 /// Charts need windows, which `--wall` does not have.
 pub(super) fn with_chart(events: &[Event], chart: &ChartArgs) -> Result<()> {

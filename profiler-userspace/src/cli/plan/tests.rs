@@ -16,7 +16,7 @@ fn plan_for(line: &str, stdout_is_terminal: bool) -> Result<Plan> {
     let args = crate::cli::Args::try_parse_from(words)
         .unwrap_or_else(|error| panic!("{line}: {error}"))
         .record;
-    build(args, stdout_is_terminal)
+    build(args, stdout_is_terminal, None)
 }
 
 /// The plan for a command line typed at a terminal.
@@ -83,6 +83,7 @@ fn without_flags_the_whole_machine_is_recorded_until_ctrl_c() {
         duration: None,
         window: None,
         live: false,
+        service: None,
         resolution: None,
         opens: false,
         capture: Capture {

@@ -4,6 +4,7 @@
 //! The names: <https://opentelemetry.io/docs/specs/semconv/registry/attributes/>.
 
 use super::super::Style;
+use super::super::sender::Sender;
 use crate::profile::{Activity, FrameKind, Labels, Profile, Sample};
 use opentelemetry_proto::tonic::common::v1::any_value::Value as WireValue;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue};
@@ -20,8 +21,8 @@ pub(super) enum Value {
     None,
     /// Any characters.
     Text(String),
-    /// An ID.
-    Number(u32),
+    /// An ID or a count.
+    Number(i64),
     /// A list.
     Texts(Vec<String>),
 }
@@ -32,7 +33,7 @@ impl From<Value> for Option<AnyValue> {
         match value {
             Value::None => None,
             Value::Text(text) => Some(any(WireValue::StringValue(text))),
-            Value::Number(number) => Some(any(WireValue::IntValue(number.into()))),
+            Value::Number(number) => Some(any(WireValue::IntValue(number))),
             Value::Texts(texts) => {
                 let texts = texts.into_iter().map(WireValue::StringValue);
                 let values = texts.map(any).collect();
@@ -42,12 +43,16 @@ impl From<Value> for Option<AnyValue> {
     }
 }
 
-/// What of a process is known, and which input it is of where these are told apart.
-pub(super) fn resource(labels: &Labels) -> Vec<KeyValue> {
+/// What of a process is known, which input it is of where these are told apart, and who sends it.
+pub(super) fn resource(labels: &Labels, sender: Option<&Sender>) -> Vec<KeyValue> {
     let source = labels.source.clone().map(Value::Text);
-    let pid = labels.pid.map(Value::Number);
+    let pid = labels.pid.map(id);
     let title = labels.process.clone().map(Value::Text);
+    let service = sender.map(|sender| Value::Text(sender.service_of(labels).to_owned()));
+    let host = sender.map(|sender| Value::Text(sender.host.clone()));
     let attributes = known([
+        ("service.name", service),
+        ("host.name", host),
         ("process.pid", pid),
         ("process.title", title),
         ("flame_bpf.source", source),
@@ -58,6 +63,22 @@ pub(super) fn resource(labels: &Labels) -> Vec<KeyValue> {
         key_strindex: 0,
     });
     attributes.collect()
+}
+
+/// The number of a process, thread or CPU.
+fn id(number: u32) -> Value {
+    Value::Number(number.into())
+}
+
+/// How often the probe fired in a window that is sent, and what became of these firings.
+pub(super) fn balance(sender: &Sender) -> Attributes {
+    let count = |number| i64::try_from(number).ok().map(Value::Number);
+    let [recorded, filtered, lost] = sender.firings;
+    known([
+        ("flame_bpf.firings.recorded", count(recorded)),
+        ("flame_bpf.firings.filtered", count(filtered)),
+        ("flame_bpf.firings.lost", count(lost)),
+    ])
 }
 
 /// The headline and the balance.
@@ -108,12 +129,12 @@ pub(super) fn sample(profile: &Profile, sample: &Sample) -> Attributes {
     // Where all of them ran, it says nothing.
     let state = (profile.origin.activity != Activity::Running).then(|| state.to_owned());
     let comm = |labels: &Labels| labels.comm.clone().map(Value::Text);
-    let pid = |labels: &Labels| labels.pid.map(Value::Number);
-    let tid = |labels: &Labels| labels.tid.map(Value::Number);
+    let pid = |labels: &Labels| labels.pid.map(id);
+    let tid = |labels: &Labels| labels.tid.map(id);
     known([
         ("thread.name", comm(labels)),
         ("thread.id", tid(labels)),
-        ("cpu.logical_number", labels.cpu.map(Value::Number)),
+        ("cpu.logical_number", labels.cpu.map(id)),
         ("flame_bpf.thread.state", state.map(Value::Text)),
         ("flame_bpf.waker.thread.name", waker.and_then(comm)),
         ("flame_bpf.waker.process.pid", waker.and_then(pid)),

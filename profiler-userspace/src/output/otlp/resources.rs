@@ -50,7 +50,9 @@ pub(super) fn rows(profile: &Profile, dictionary: &mut Dictionary<'_>) -> Rows {
     let mut rows = Vec::with_capacity(profile.samples().len());
     for sample in profile.samples() {
         let labels = profile.labels_at(sample.labels);
-        let process = (labels.source.as_deref(), labels.pid, labels.start);
+        // Without their IDs, processes of one name are one.
+        let name = labels.pid.is_none().then(|| labels.name());
+        let process = (labels.source.as_deref(), labels.pid, labels.start, name);
         let process = processes.entry(process);
         let number = process.index() as u32;
         let (_, total) = process.or_insert((sample.labels, 0));
@@ -96,7 +98,7 @@ pub(super) fn rows(profile: &Profile, dictionary: &mut Dictionary<'_>) -> Rows {
 /// A resource for each process, the busiest first.
 pub(super) fn of<'a>(
     profile: &'a Profile,
-    head: &'a Head,
+    head: &'a Head<'_>,
     rows: Rows,
 ) -> impl Iterator<Item = wire::ResourceProfiles> + 'a {
     let mut order: Vec<usize> = (0..rows.processes.len()).collect();
@@ -107,7 +109,14 @@ pub(super) fn of<'a>(
         let of_process =
             rows.rows[begin..].partition_point(|row| row.key.process == process as u32);
         let of_process = &rows.rows[begin..begin + of_process];
+        let (labels, _) = rows.processes[process];
+        let labels = profile.labels_at(labels);
         let profile_of = |sample_type, value: fn(&Row) -> u64| wire::Profile {
+            profile_id: (head.sender).map_or_else(Vec::new, |sender| {
+                let wire::ValueType { type_strindex, .. } = sample_type;
+                let of = [head.empty.time_unix_nano, type_strindex as u64];
+                sender.id(labels, of).to_vec()
+            }),
             sample_type: Some(sample_type),
             samples: of_process
                 .chunk_by(|row, next| row.key == next.key)
@@ -117,10 +126,9 @@ pub(super) fn of<'a>(
         };
         let weight = head.weight.map(|of| profile_of(of, |row| row.weight));
         let count = profile_of(head.count, |row| row.count);
-        let (labels, _) = rows.processes[process];
         wire::ResourceProfiles {
             resource: Some(Resource {
-                attributes: attributes::resource(profile.labels_at(labels)),
+                attributes: attributes::resource(labels, head.sender),
                 ..Resource::default()
             }),
             scope_profiles: vec![wire::ScopeProfiles {
@@ -139,7 +147,7 @@ pub(super) fn of<'a>(
 
 /// A sample of rows that differ in their windows alone.
 fn sample(
-    head: &Head,
+    head: &Head<'_>,
     attributes: &IndexSet<Vec<i32>, RandomState>,
     rows: &[Row],
     value: fn(&Row) -> u64,

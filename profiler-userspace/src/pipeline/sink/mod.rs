@@ -3,4 +3,5 @@
 pub(crate) mod files;
 pub(crate) mod growing;
 pub(crate) mod screen;
+pub(crate) mod sent;
 mod shared;

@@ -1,0 +1,148 @@
+use super::super::{Task, parse};
+use super::*;
+use crate::plan::{Plan, Sampling};
+
+fn words(line: &str) -> Vec<OsString> {
+    let words = line.split_whitespace();
+    std::iter::once("flame-bpf")
+        .chain(words)
+        .map(OsString::from)
+        .collect()
+}
+
+/// The plan of a command line, with a file and variables.
+fn planned(line: &str, file: &str, variables: &[(&str, &str)]) -> Result<Plan, String> {
+    let variable = |name: &str| {
+        let mut all = variables.iter();
+        all.find(|(known, _)| *known == name)
+            .map(|(_, value)| (*value).to_owned())
+    };
+    let arguments = with_settings(words(line), |_| Ok(file.to_owned()), variable);
+    match arguments.and_then(|arguments| parse(arguments, true)) {
+        Ok(Task::Record(plan)) => Ok(*plan),
+        Ok(other) => panic!("{other:?}"),
+        Err(exit) => Err(exit.text),
+    }
+}
+
+fn service(line: &str) -> Service {
+    planned(line, "", &[]).unwrap().service.unwrap()
+}
+
+#[test]
+fn addresses_have_the_path_of_their_protocol_unless_they_have_one() {
+    let service = service(
+        "service --otlp http://a:4318 --otlp https://b/own/path --pyroscope http://c:4040/ --parca http://d:7070",
+    );
+    let urls: Vec<_> = service.destinations.iter().map(|of| &*of.url).collect();
+    assert_eq!(
+        urls,
+        [
+            "http://a:4318/v1development/profiles",
+            "https://b/own/path",
+            "http://c:4040/push.v1.PusherService/Push",
+            "http://d:7070/api/profiles/writeraw",
+        ]
+    );
+}
+
+#[test]
+fn a_service_records_the_machine_rarely_and_in_short_windows() {
+    let plan = planned("service --otlp http://a", "", &[]).unwrap();
+    assert_eq!(plan.events[0].sampling, Sampling::Frequency(USUAL_HZ));
+    assert_eq!(plan.service.unwrap().interval, USUAL_INTERVAL);
+    assert_eq!((plan.duration, plan.window), (None, None));
+    assert!(plan.events[0].outputs.is_empty());
+    let plan = planned("service --otlp http://a -F 49 --window 1m", "", &[]).unwrap();
+    assert_eq!(plan.events[0].sampling, Sampling::Frequency(49));
+    assert_eq!(plan.service.unwrap().interval, Duration::from_secs(60));
+}
+
+#[test]
+fn headers_may_be_in_files() {
+    let line = |value: &str| {
+        let mut words = words("service --otlp http://a");
+        words.push(format!("--otlp-header=Authorization: {value}").into());
+        match parse(words, true) {
+            Ok(Task::Record(plan)) => plan.service.unwrap().destinations[0].headers[0].1.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(line("Bearer x@y"), Secret::Text("Bearer x@y".to_owned()));
+    let file = Secret::File("Bearer ".to_owned(), "/run/token".into());
+    assert_eq!(line("Bearer @/run/token"), file);
+    assert_eq!(line("@/t"), Secret::File(String::new(), "/t".into()));
+}
+
+#[test]
+fn arguments_go_before_the_environment_and_that_before_the_file() {
+    let file = "otlp = 'http://file'\nfreq = 7\nname = ['nginx', 'redis']\nper-thread = true\nquiet = false\n";
+    let line = "service --config x.toml";
+    let plan = planned(line, file, &[]).unwrap();
+    let url = |plan: &Plan| plan.service.as_ref().unwrap().destinations[0].url.clone();
+    assert!(url(&plan).starts_with("http://file/"));
+    assert_eq!(plan.events[0].sampling, Sampling::Frequency(7));
+    assert!(plan.capture.per_thread && !plan.verbosity.quiet);
+    let variables = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://env:4318"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "api-key=1,X-B=2"),
+        ("OTEL_SERVICE_NAME", "shop"),
+    ];
+    let plan = planned(line, file, &variables).unwrap();
+    assert!(url(&plan).starts_with("http://env:4318/"));
+    let service = plan.service.unwrap();
+    assert_eq!(service.destinations[0].headers.len(), 2);
+    assert_eq!(service.name.as_deref(), Some("shop"));
+    let plan = planned(
+        "service --config=x.toml --otlp http://arg -F 9",
+        file,
+        &variables,
+    );
+    let plan = plan.unwrap();
+    assert_eq!(plan.events[0].sampling, Sampling::Frequency(9));
+    let service = plan.service.unwrap();
+    let urls: Vec<_> = service.destinations.iter().map(|of| &*of.url).collect();
+    assert!(
+        urls.contains(&"http://arg/v1development/profiles"),
+        "{urls:?}"
+    );
+    assert!(!urls.iter().any(|url| url.contains("env")), "{urls:?}");
+}
+
+#[test]
+fn what_is_wrong_is_named_with_a_remedy() {
+    for (line, file, wants) in [
+        ("service", "", "name a server with --otlp URL"),
+        (
+            "service --otlp localhost:4318",
+            "",
+            "write --otlp http://HOST:PORT",
+        ),
+        ("service --otlp http://a --otlp http://a", "", "given twice"),
+        (
+            "service --otlp http://a --parca-header X:y",
+            "",
+            "--parca-header is for --parca URL",
+        ),
+        (
+            "service --otlp http://a -o x.svg",
+            "",
+            "a service writes nothing by itself",
+        ),
+        ("service --otlp http://a --live", "", "leave out --live"),
+        ("service --config x", "otlp = {}", "`otlp` is a text"),
+        ("service --config x", "otlp = ", "TOML"),
+        ("service --config x", "otpl = 'http://a'", "--otpl"),
+    ] {
+        let error = planned(line, file, &[]).unwrap_err();
+        assert!(error.contains(wants), "{line}: {error}");
+    }
+}
+
+#[test]
+fn other_commands_are_left_as_they_are() {
+    let asked = |_: &str| panic!("nobody asks");
+    let line = words("-p 12 --config x");
+    let same = with_settings(line.clone(), |_| panic!("nobody reads"), asked);
+    assert_eq!(same.unwrap(), line);
+}

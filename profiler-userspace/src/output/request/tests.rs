@@ -1,0 +1,192 @@
+use super::*;
+use crate::pprof;
+use crate::profile::{Origin, Unit, fold};
+use flate2::read::GzDecoder;
+use opentelemetry_proto::tonic::collector::profiles::v1development as service;
+use opentelemetry_proto::tonic::profiles::v1development as wire;
+use std::collections::{BTreeMap, HashSet};
+use std::io::Read as _;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const WINDOW: u64 = 1_795_385_600;
+
+fn at(seconds: u64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(seconds)
+}
+
+/// Three processes, two of which have one name.
+fn profile() -> Profile {
+    let text = b"nginx;main;work 3\nnginx;main;accept 4\nredis;main;loop 5\n";
+    let mut profile = fold::parse(text, Unit::Samples).unwrap();
+    profile.origin = Origin {
+        started: Some(at(WINDOW)),
+        period_ns: Some(52_631_578),
+        ..Origin::default()
+    };
+    profile
+}
+
+fn sender() -> Sender {
+    Sender {
+        host: "web-1".to_owned(),
+        service: None,
+        recorder: 7,
+        firings: [12, 30, 1],
+    }
+}
+
+fn otlp(profile: &Profile, sender: &Sender) -> wire::ProfilesData {
+    let body = Protocol::Otlp.body(profile, sender).unwrap();
+    let request = service::ExportProfilesServiceRequest::decode(&*body).unwrap();
+    assert_eq!(request.encoded_len(), body.len());
+    wire::ProfilesData::decode(&*body).unwrap()
+}
+
+fn pushed(profile: &Profile, sender: &Sender) -> Vec<RawSeries> {
+    let body = Protocol::Pyroscope.body(profile, sender).unwrap();
+    PushRequest::decode(&*body).unwrap().series
+}
+
+fn unpacked(bytes: &[u8]) -> pprof::Profile {
+    let mut plain = Vec::new();
+    GzDecoder::new(bytes).read_to_end(&mut plain).unwrap();
+    pprof::Profile::decode(&*plain).unwrap()
+}
+
+fn labels(series: &RawSeries) -> BTreeMap<&str, &str> {
+    let pairs = series.labels.iter();
+    pairs.map(|label| (&*label.name, &*label.value)).collect()
+}
+
+#[test]
+fn processes_of_one_name_are_one_service() {
+    let data = otlp(&profile(), &sender());
+    let mut services = BTreeMap::new();
+    for resource in &data.resource_profiles {
+        let said: BTreeMap<_, _> = (resource.resource.iter())
+            .flat_map(|resource| &resource.attributes)
+            .map(|of| (&*of.key, format!("{:?}", of.value)))
+            .collect();
+        assert!(said["host.name"].contains("web-1"));
+        assert!(!said.contains_key("process.pid"));
+        let profiles = &resource.scope_profiles[0].profiles;
+        assert_eq!(profiles.len(), 1, "one type");
+        let values = profiles[0].samples.iter().flat_map(|sample| &sample.values);
+        assert_eq!(profiles[0].time_unix_nano, WINDOW * 1_000_000_000);
+        services.insert(said["service.name"].clone(), values.sum::<i64>());
+    }
+    assert_eq!(services.len(), 2);
+    assert!(services.into_iter().all(|(name, sum)| match sum {
+        7 => name.contains("nginx"),
+        5 => name.contains("redis"),
+        _ => false,
+    }));
+}
+
+#[test]
+fn a_request_that_is_made_again_is_known_by_its_ids_and_no_other_is() {
+    let ids = |profile: &Profile, sender: &Sender| -> Vec<Vec<u8>> {
+        let data = otlp(profile, sender);
+        let scopes = data.resource_profiles.iter();
+        let profiles = scopes.flat_map(|of| &of.scope_profiles[0].profiles);
+        profiles.map(|of| of.profile_id.clone()).collect()
+    };
+    let first = ids(&profile(), &sender());
+    assert_eq!(first, ids(&profile(), &sender()));
+    let mut all: Vec<_> = first;
+    let mut later = profile();
+    later.origin.started = Some(at(WINDOW + 10));
+    all.extend(ids(&later, &sender()));
+    let other = Sender {
+        recorder: 8,
+        ..sender()
+    };
+    all.extend(ids(&profile(), &other));
+    assert!(
+        all.iter()
+            .all(|id| id.len() == 16 && id.iter().any(|byte| *byte != 0))
+    );
+    let distinct: HashSet<_> = all.iter().collect();
+    assert_eq!(distinct.len(), all.len());
+}
+
+#[test]
+fn every_protocol_has_all_samples() {
+    let (profile, sender) = (profile(), sender());
+    let sum = |series: &[Vec<u8>]| -> i64 {
+        let samples = series.iter().flat_map(|bytes| unpacked(bytes).sample);
+        samples.map(|sample| sample.value[0]).sum()
+    };
+    let of_pyroscope = pushed(&profile, &sender);
+    let bytes: Vec<_> = of_pyroscope
+        .iter()
+        .map(|of| of.samples[0].profile.clone())
+        .collect();
+    assert_eq!(sum(&bytes), 12);
+    let said = labels(&of_pyroscope[0]);
+    assert_eq!(
+        (said["__name__"], said["service_name"]),
+        ("process_cpu", "nginx")
+    );
+    let body = Protocol::Parca.body(&profile, &sender).unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    let series = json["series"].as_array().unwrap().iter();
+    let bytes = series.map(|of| {
+        let text = of["samples"][0]["rawProfile"].as_str().unwrap();
+        BASE64_STANDARD.decode(text).unwrap()
+    });
+    assert_eq!(sum(&bytes.collect::<Vec<_>>()), 12);
+    for protocol in Protocol::ALL {
+        let empty = Profile::new(Unit::Samples, crate::profile::Window::default());
+        assert!(matches!(protocol.body(&empty, &sender), Err(Error::Empty)));
+    }
+}
+
+#[test]
+fn a_service_may_be_named() {
+    let sender = Sender {
+        service: Some("shop".to_owned()),
+        ..sender()
+    };
+    for series in pushed(&profile(), &sender) {
+        assert_eq!(labels(&series)["service_name"], "shop");
+    }
+    let text = format!("{:?}", otlp(&profile(), &sender).resource_profiles);
+    assert_eq!(text.matches("\"shop\"").count(), 2, "of each process");
+}
+
+#[test]
+fn more_samples_than_pyroscope_takes_are_several_profiles_at_different_times() {
+    let stacks = MOST_SAMPLES + 5;
+    let text: String = (0..stacks)
+        .map(|number| format!("app;f{number} 1\n"))
+        .collect();
+    let mut profile = fold::parse(text.as_bytes(), Unit::Samples).unwrap();
+    profile.origin.started = Some(at(WINDOW));
+    let series = pushed(&profile, &sender());
+    let parts: Vec<_> = series
+        .iter()
+        .map(|of| unpacked(&of.samples[0].profile))
+        .collect();
+    let lengths: Vec<_> = parts.iter().map(|part| part.sample.len()).collect();
+    assert_eq!(lengths, [MOST_SAMPLES, 5]);
+    assert_eq!(parts[1].time_nanos - parts[0].time_nanos, 1_000_000);
+}
+
+#[test]
+fn what_a_collector_did_not_want_is_counted() {
+    let answer = ExportProfilesServiceResponse {
+        partial_success: Some(ExportProfilesPartialSuccess {
+            rejected_profiles: 3,
+            error_message: "too large".to_owned(),
+        }),
+    };
+    let bytes = answer.encode_to_vec();
+    assert_eq!(Protocol::Otlp.rejected("application/x-protobuf", &bytes), 3);
+    let json = br#"{"partialSuccess":{"rejectedProfiles":"4"}}"#;
+    assert_eq!(Protocol::Otlp.rejected("application/json", json), 4);
+    for answer in [&b""[..], b"\x0a\x00", b"\xff\xff", b"{"] {
+        assert_eq!(Protocol::Otlp.rejected("application/x-protobuf", answer), 0);
+        assert_eq!(Protocol::Otlp.rejected("application/json", answer), 0);
+    }
+}

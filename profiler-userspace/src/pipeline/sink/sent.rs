@@ -1,0 +1,241 @@
+//! Sink of a recording without end: each window is sent as it ends.
+//!
+//! In: windows. Out: a body for each protocol, event and window, in the queues of the servers; how it stands, for whoever asks; and at the
+//! end a summary. Never waits for a server.
+
+use crate::output::request::{Protocol, Sender as Who};
+use crate::pipeline::facts;
+use crate::pipeline::normalize::EventProfile;
+use crate::pipeline::recording_info::RecordingInfo;
+use crate::pipeline::select::select;
+use crate::pipeline::view::viewed;
+use crate::pipeline::window::{Ended, Report, WindowProfile, WindowSink};
+use crate::plan::Service;
+use crate::profile::{Labels, Profile};
+use crate::report;
+use crate::report::findings::{self, Finding};
+use crate::send::{Board, Body, Counts, Sender, Standing, compressed};
+use crate::symbolize::NameCache;
+use crate::text::number::{counted, grouped};
+use anyhow::Result;
+use foldhash::fast::FixedState;
+use profiler_common::abi::{Class, Counters};
+use std::collections::BTreeMap;
+use std::hash::BuildHasher as _;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Windows that are sent.
+pub(crate) struct Sent {
+    interval: Duration,
+    /// How long the window is that is under way.
+    length: Duration,
+    who: Who,
+    senders: Vec<Sender>,
+    names: NameCache,
+    board: Arc<Board>,
+}
+
+impl Sent {
+    /// Starts what is needed to send the windows of a plan.
+    ///
+    /// # Errors
+    /// When a folder, a certificate or an address to listen on cannot be used.
+    pub(crate) fn start(service: &Service, recording_info: &RecordingInfo) -> Result<Self> {
+        let say = |sentence: &str| report::print(&format!("flame-bpf: {sentence}\n"));
+        let senders = service
+            .destinations
+            .iter()
+            .map(|destination| Sender::start(destination, &service.limits, &service.tls, say));
+        let senders = senders.collect::<Result<Vec<_>>>()?;
+        let board = Arc::new(Board::new(&senders, service.interval));
+        if let Some(address) = service.listen {
+            Board::serve(&board, address)?;
+        }
+        board.notify_ready();
+        let who = Who {
+            host: recording_info.host.clone(),
+            service: service.name.clone(),
+            recorder: recorder(&recording_info.host),
+            firings: [0; 3],
+        };
+        Ok(Self {
+            length: until_next(service.interval, SystemTime::now()),
+            interval: service.interval,
+            who,
+            senders,
+            names: NameCache::default(),
+            board,
+        })
+    }
+
+    fn send(&mut self, window: &mut WindowProfile<'_>) -> Result<()> {
+        self.names.begin_window();
+        let mut standing = Standing::default();
+        for mut profile in std::mem::take(&mut window.events) {
+            profile.count_drained();
+            let number = profile.number as u64;
+            let who = Who {
+                recorder: FixedState::with_seed(number).hash_one(self.who.recorder),
+                firings: firings(profile.counted()),
+                ..self.who.clone()
+            };
+            standing.add(profile.event.name(), who.firings);
+            let named = self.named(profile, window)?;
+            if !named.samples().is_empty() {
+                self.put(&named, &who)?;
+            }
+        }
+        self.board.window(standing);
+        Ok(())
+    }
+
+    /// The profile of an event in a window, as it is sent.
+    fn named(&self, mut profile: EventProfile<'_>, window: &WindowProfile<'_>) -> Result<Profile> {
+        let (plan, event) = (window.plan, profile.event);
+        let normalized = std::mem::take(&mut profile.normalized);
+        let origin = facts::origin(event, normalized.window.end);
+        let named = window.named(event, normalized, &self.names);
+        let off_cpu = event.probe.off_cpu_view(plan.capture.kernel_stacks);
+        let (mut shown, _) = select(viewed(named, origin, off_cpu), &plan.selection)?;
+        shown.label_frames = plan.capture.label_frames;
+        shown.change_labels(|labels| Labels {
+            process: labels.name().map(str::to_owned),
+            comm: labels.comm.filter(|_| plan.capture.per_thread),
+            source: labels.source,
+            cpu: labels.cpu,
+            // A server would make a series of each.
+            pid: None,
+            start: 0,
+            tid: None,
+        });
+        Ok(shown)
+    }
+
+    fn put(&self, profile: &Profile, who: &Who) -> Result<()> {
+        let mut bodies: BTreeMap<Protocol, Vec<u8>> = BTreeMap::new();
+        for sender in &self.senders {
+            let protocol = sender.protocol();
+            let bytes = match bodies.get(&protocol) {
+                Some(bytes) => bytes.clone(),
+                None => {
+                    let bytes = compressed(protocol, protocol.body(profile, who)?);
+                    bodies.insert(protocol, bytes.clone());
+                    bytes
+                }
+            };
+            sender.put(Body {
+                bytes,
+                samples: profile.total_count(),
+            });
+        }
+        Ok(())
+    }
+}
+
+impl WindowSink for Sent {
+    fn length(&self) -> Option<Duration> {
+        Some(self.length)
+    }
+
+    fn window(&mut self, window: &mut WindowProfile<'_>) -> Result<()> {
+        self.send(window)?;
+        self.length = until_next(self.interval, SystemTime::now());
+        Ok(())
+    }
+
+    fn end(mut self: Box<Self>, mut ended: Ended<'_>) -> Result<Report> {
+        self.board.notify_stopping();
+        self.send(&mut ended.last)?;
+        let mut report = Report {
+            wrote: true,
+            ..Report::default()
+        };
+        let mut sent = Vec::new();
+        for sender in self.senders {
+            let to = sender.url().to_owned();
+            sent.push(Finding::new("sent", told(&sender.end(), &to)));
+        }
+        for mut all in ended.events() {
+            all.extent = format!("in {}", counted(ended.last.number, "window"));
+            all.count_drained();
+            report.text.push_str(&ended.summary(&all).1);
+        }
+        report.text.push_str(&findings::shown(&sent));
+        Ok(report)
+    }
+}
+
+/// Outcomes of all windows for a server, as the end of a line.
+fn told(counts: &Counts, url: &str) -> String {
+    let Counts {
+        put,
+        taken,
+        refused,
+        dropped,
+        waiting,
+        rejected_profiles,
+        failures: _,
+    } = counts;
+    let mut parts = vec![format!(
+        "{} of {} to {url}",
+        grouped(taken.windows),
+        counted(put.windows, "window")
+    )];
+    let others = [
+        (waiting, "kept for the next run"),
+        (refused, "refused"),
+        (dropped, "given up"),
+    ];
+    let others = others.iter().filter(|(sum, _)| sum.windows > 0);
+    parts.extend(others.map(|(sum, what)| {
+        let windows = grouped(sum.windows);
+        format!("{windows} {what} ({})", counted(sum.samples, "sample"))
+    }));
+    if *rejected_profiles > 0 {
+        let profiles = counted(*rejected_profiles, "profile");
+        parts.push(format!("{profiles} not wanted by the server"));
+    }
+    parts.join(", ")
+}
+
+/// Recorded, filtered and lost firings.
+fn firings(counters: &Counters) -> [u64; 3] {
+    [Class::Recorded, Class::Filtered, Class::Lost].map(|class| counters.sum(class))
+}
+
+/// How long it is from now to the next multiple of the interval; to the one after it if that is very near.
+fn until_next(interval: Duration, now: SystemTime) -> Duration {
+    let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let passed = since.as_nanos() % interval.as_nanos().max(1);
+    let left = interval.saturating_sub(Duration::from_nanos(u64::try_from(passed).unwrap_or(0)));
+    match left < interval / 10 {
+        true => left + interval,
+        false => left,
+    }
+}
+
+/// Tells recorders apart: this host since it was started, and when and by which process recording began.
+fn recorder(host: &str) -> u64 {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    FixedState::with_seed(0).hash_one((host, boot, now, std::process::id()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_begin_at_multiples_of_their_length() {
+        let interval = Duration::from_secs(10);
+        let left = |ms| until_next(interval, UNIX_EPOCH + Duration::from_millis(ms)).as_millis();
+        assert_eq!(left(1_700_000_000_000), 10_000);
+        assert_eq!(left(1_700_000_000_050), 9_950);
+        assert_eq!(left(1_700_000_004_000), 6_000);
+        // The clock was put back a little.
+        assert_eq!(left(1_700_000_009_990), 10_010);
+    }
+}

@@ -1,0 +1,172 @@
+//! Requests to one server.
+//!
+//! In: a body. Out: what became of it. A server that does not answer is given up after some seconds; a connection ends after some
+//! minutes, so that a new one may find another server behind the same name.
+
+use super::Destination;
+use super::reply::{Outcome, Reply};
+use crate::output::request::Protocol;
+use anyhow::{Context as _, Result, ensure};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
+
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_secs(10);
+/// How long a request may take.
+const REQUEST: Duration = Duration::from_secs(30);
+/// How long a connection is used.
+const CONNECTION: Duration = Duration::from_secs(300);
+/// The most bytes of an answer that are looked at.
+const ANSWER_BYTES: u64 = 64 << 10;
+
+/// The value of a header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Secret {
+    /// As it is.
+    Text(String),
+    /// A beginning, and the contents of a file behind it, which is read for each request: it may change.
+    File(String, PathBuf),
+}
+
+impl Secret {
+    fn value(&self) -> std::io::Result<String> {
+        match self {
+            Self::Text(text) => Ok(text.clone()),
+            Self::File(before, path) => {
+                let text = std::fs::read_to_string(path)?;
+                Ok(format!("{before}{}", text.trim()))
+            }
+        }
+    }
+}
+
+/// Certificates that are trusted, and our own, where addresses begin with `https`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tls {
+    /// Certificates that are trusted instead of the usual ones, in PEM.
+    pub ca: Option<PathBuf>,
+    /// Our own certificate and its key, in PEM.
+    pub client: Option<(PathBuf, PathBuf)>,
+}
+
+/// A client of one server.
+pub(super) struct Client {
+    agent: ureq::Agent,
+    protocol: Protocol,
+    url: String,
+    headers: Vec<(String, Secret)>,
+}
+
+impl Client {
+    /// One for a server.
+    ///
+    /// # Errors
+    /// When a certificate cannot be read.
+    pub(super) fn new(destination: &Destination, tls: &Tls) -> Result<Self> {
+        let config = ureq::Agent::config_builder()
+            .tls_config(tls_config(tls)?)
+            .timeout_connect(Some(CONNECT))
+            .timeout_resolve(Some(CONNECT))
+            .timeout_global(Some(REQUEST))
+            .max_idle_age(CONNECTION)
+            .http_status_as_error(false)
+            // A window goes where it was meant to go, and nowhere else.
+            .max_redirects(0)
+            .user_agent(concat!("flame-bpf/", env!("CARGO_PKG_VERSION")))
+            .build();
+        Ok(Self {
+            agent: config.into(),
+            protocol: destination.protocol,
+            url: destination.url.clone(),
+            headers: destination.headers.clone(),
+        })
+    }
+
+    /// Sends a body, which may take so long.
+    pub(super) fn post(&self, body: &[u8], left: Option<Duration>) -> Outcome {
+        let mut request =
+            (self.agent.post(&self.url)).header("content-type", self.protocol.content_type());
+        if self.protocol.is_compressed() {
+            request = request.header("content-encoding", "gzip");
+        }
+        for (name, secret) in &self.headers {
+            match secret.value() {
+                Ok(value) => request = request.header(name, value),
+                Err(error) => return Outcome::failed(format!("header {name}: {error}")),
+            }
+        }
+        if let Some(left) = left {
+            let left = left.min(REQUEST).max(Duration::from_millis(1));
+            request = request.config().timeout_global(Some(left)).build();
+        }
+        let mut response = match request.send(body) {
+            Ok(response) => response,
+            Err(error) => return Outcome::failed(error.to_string()),
+        };
+        let mut answer = Vec::new();
+        let read = response.body_mut().with_config().reader();
+        if let Err(error) = read.take(ANSWER_BYTES).read_to_end(&mut answer) {
+            return Outcome::failed(format!("its answer ended early: {error}"));
+        }
+        let header = |name: &str| response.headers().get(name)?.to_str().ok();
+        let reply = Reply {
+            status: response.status().as_u16(),
+            content_type: header("content-type").unwrap_or_default(),
+            retry_after: header("retry-after"),
+            body: &answer,
+        };
+        reply.outcome(self.protocol, SystemTime::now())
+    }
+}
+
+/// A body as requests of a protocol want it.
+pub fn compressed(protocol: Protocol, body: Vec<u8>) -> Vec<u8> {
+    if !protocol.is_compressed() {
+        return body;
+    }
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    let written = gzip.write_all(&body).and_then(|()| gzip.finish());
+    written.expect("a vector grows as needed")
+}
+
+fn tls_config(tls: &Tls) -> Result<TlsConfig> {
+    let mut config = TlsConfig::builder();
+    if let Some(path) = &tls.ca {
+        let trusted: Vec<Certificate<'_>> = (certificates(path)?).collect();
+        ensure!(
+            !trusted.is_empty(),
+            "there is no certificate in {}",
+            path.display()
+        );
+        config = config.root_certs(RootCerts::from(trusted));
+    }
+    if let Some((certificate, key)) = &tls.client {
+        let chain: Vec<_> = certificates(certificate)?.collect();
+        ensure!(
+            !chain.is_empty(),
+            "there is no certificate in {}",
+            certificate.display()
+        );
+        let no_key = || format!("there is no key in {}", key.display());
+        let key = PrivateKey::from_pem(&read(key)?).with_context(no_key)?;
+        config = config.client_cert(Some(ClientCert::new_with_certs(&chain, key)));
+    }
+    Ok(config.build())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+fn certificates(path: &Path) -> Result<impl Iterator<Item = Certificate<'static>>> {
+    let pem = read(path)?;
+    let items: Vec<_> = parse_pem(&pem).collect();
+    Ok(items.into_iter().filter_map(|item| match item {
+        Ok(PemItem::Certificate(certificate)) => Some(certificate),
+        _ => None,
+    }))
+}

@@ -1,0 +1,164 @@
+//! Bodies of requests, kept until a server has taken them.
+//!
+//! In: encoded windows. Out: requests, one at a time for each server, in the order of the windows; what became of each is counted.
+//! A server that fails stops no other, and not the recording: what waits is kept in memory or in a folder within a limit, beyond
+//! which the oldest goes first. Never: what a body says.
+
+mod board;
+mod client;
+mod queue;
+mod reply;
+mod spool;
+
+pub use board::{Board, Standing};
+pub use client::{Secret, Tls, compressed};
+pub use queue::{Counts, Limits};
+
+use crate::output::request::Protocol;
+use anyhow::{Context as _, Result};
+use client::Client;
+use queue::{Next, Queue};
+use reply::Outcome;
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// How long a request that failed waits until it is tried again; twice as long each time it fails.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// The longest that is.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// How long the end waits for what is left to be sent.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// A server that takes profiles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Destination {
+    /// Protocol that it speaks.
+    pub protocol: Protocol,
+    /// The address of requests, with its path.
+    pub url: String,
+    /// Headers of each request.
+    pub headers: Vec<(String, Secret)>,
+}
+
+/// One window, encoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Body {
+    /// Bytes of the request, compressed as the protocol wants it.
+    pub bytes: Vec<u8>,
+    /// Samples in it.
+    pub samples: u64,
+}
+
+/// A server's sender: a queue, and the thread that empties it.
+pub struct Sender {
+    protocol: Protocol,
+    url: String,
+    queue: Arc<Queue>,
+    thread: JoinHandle<()>,
+}
+
+impl Sender {
+    /// Starts sending to a server what is put into its queue, first what an earlier run left there. `say` is called with sentences
+    /// for whoever runs this.
+    ///
+    /// # Errors
+    /// When the folder cannot be used, or no thread can be started.
+    pub fn start(
+        destination: &Destination,
+        limits: &Limits,
+        tls: &Tls,
+        say: impl Fn(&str) + Send + 'static,
+    ) -> Result<Self> {
+        let queue = Arc::new(Queue::open(destination, limits)?);
+        let client = Client::new(destination, tls)?;
+        let (own, url) = (Arc::clone(&queue), destination.url.clone());
+        let thread = Builder::new()
+            .name("flame-bpf-send".to_owned())
+            .spawn(move || send(&own, &client, &url, &say))
+            .context("cannot start a thread that sends")?;
+        Ok(Self {
+            protocol: destination.protocol,
+            url: destination.url.clone(),
+            queue,
+            thread,
+        })
+    }
+
+    /// Protocol that the server speaks.
+    pub const fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// Its address.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Keeps a window until the server has taken it. Never waits for the server.
+    pub fn put(&self, body: Body) {
+        self.queue.put(body);
+    }
+
+    /// Windows and samples by what became of them.
+    pub fn counts(&self) -> Counts {
+        self.queue.counts()
+    }
+
+    /// Sends what is left, for some seconds; what a folder keeps is sent by the next run. Returns the last counts.
+    pub fn end(self) -> Counts {
+        self.queue.close(Instant::now() + LAST_WORDS);
+        let gone = Instant::now() + LAST_WORDS + Duration::from_secs(1);
+        // A server that says nothing is not waited for, even where its requests cannot be broken off.
+        while !self.thread.is_finished() && Instant::now() < gone {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self.queue.end()
+    }
+}
+
+/// Empties a queue until it is closed and empty, or until its time is up.
+fn send(queue: &Queue, client: &Client, url: &str, say: &impl Fn(&str)) {
+    let mut pause = FIRST_PAUSE;
+    let mut silent = false;
+    loop {
+        let (entry, bytes) = match queue.next() {
+            Next::Body(entry, bytes) => (entry, bytes),
+            Next::Unreadable(sentence) => {
+                say(&sentence);
+                continue;
+            }
+            Next::End => return,
+        };
+        let left = queue.time_left();
+        match client.post(&bytes, left) {
+            Outcome::Taken { rejected } => {
+                queue.taken(entry, rejected);
+                if std::mem::take(&mut silent) {
+                    say(&format!("{url} takes profiles again"));
+                }
+                pause = FIRST_PAUSE;
+            }
+            Outcome::Refused(reason) => {
+                queue.refused(entry);
+                say(&format!("{url} refused a window, which is lost: {reason}"));
+            }
+            Outcome::Failed { reason, after } => {
+                queue.failed();
+                // Once, not for each try.
+                if !std::mem::replace(&mut silent, true) {
+                    say(&format!(
+                        "{url} does not take profiles: {reason}; trying again"
+                    ));
+                }
+                let jitter = pause.mul_f64(fastrand::f64() / 4.0);
+                queue.wait(after.unwrap_or(pause) + jitter);
+                pause = (2 * pause).min(LONGEST_PAUSE);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! A server that takes profiles, and may fail to.
+//!
+//! In: requests in OTLP, and how to answer the first of them. Out: what the requests hold, each profile once, however often it came.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use flate2::read::GzDecoder;
+
+use crate::stacks::{self, Stacks};
+
+/// How a request is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// As a collector that has taken it.
+    Taken,
+    /// With this status line's end, content type and further header.
+    Status(&'static str, &'static str, &'static str),
+    /// With half of an answer, though it was taken.
+    Half,
+}
+
+/// A server on a port of its own.
+pub struct ProfileServer {
+    address: std::net::SocketAddr,
+    bodies: Arc<Mutex<Vec<Vec<u8>>>>,
+    is_down: Arc<AtomicBool>,
+}
+
+/// The answer of a server that is down.
+const DOWN: Answer = Answer::Status("503 Service Unavailable", "text/plain", "");
+
+impl ProfileServer {
+    /// One that gives these answers, and takes everything behind them.
+    ///
+    /// # Panics
+    ///
+    /// When there is no port.
+    pub fn start(answers: &[Answer]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("there is a port");
+        let server = Self {
+            address: listener.local_addr().expect("it has an address"),
+            bodies: Arc::default(),
+            is_down: Arc::default(),
+        };
+        let (bodies, answers) = (Arc::clone(&server.bodies), answers.to_vec());
+        let is_down = Arc::clone(&server.is_down);
+        std::thread::spawn(move || {
+            let mut answers = answers.into_iter();
+            for stream in listener.incoming() {
+                let mut stream = stream.expect("somebody has come");
+                let Some(body) = read(&mut stream) else {
+                    continue;
+                };
+                let answer = match is_down.load(Ordering::Relaxed) {
+                    true => DOWN,
+                    false => answers.next().unwrap_or(Answer::Taken),
+                };
+                if matches!(answer, Answer::Taken | Answer::Half) {
+                    bodies.lock().expect("nobody panicked").push(body);
+                }
+                // The client may have gone.
+                let _gone = stream.write_all(text(answer).as_bytes());
+            }
+        });
+        server
+    }
+
+    /// Takes nothing from now on, or takes all again.
+    pub fn set_down(&self, is_down: bool) {
+        self.is_down.store(is_down, Ordering::Relaxed);
+    }
+
+    /// The address to send to.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Requests that were taken, also those that came again.
+    ///
+    /// # Panics
+    ///
+    /// When the server's thread did.
+    pub fn requests(&self) -> usize {
+        self.bodies.lock().expect("nobody panicked").len()
+    }
+
+    /// Whether a text stands in any request.
+    ///
+    /// # Panics
+    ///
+    /// When the server's thread did.
+    pub fn has_text(&self, text: &str) -> bool {
+        let bodies = self.bodies.lock().expect("nobody panicked");
+        let has = |body: &Vec<u8>| body.windows(text.len()).any(|part| part == text.as_bytes());
+        bodies.iter().any(has)
+    }
+
+    /// Stacks of all profiles, each profile once by its ID.
+    ///
+    /// # Panics
+    ///
+    /// When a request is not what OTLP wants, or two with one ID differ.
+    pub fn stacks(&self) -> Stacks {
+        let bodies = self.bodies.lock().expect("nobody panicked");
+        let mut known: BTreeMap<Vec<Vec<u8>>, &Vec<u8>> = BTreeMap::new();
+        for body in bodies.iter() {
+            let ids = stacks::ids_of_otlp(body);
+            assert!(ids.iter().all(|id| id.len() == 16), "{ids:?}");
+            let before = known.insert(ids, body);
+            assert!(
+                before.is_none_or(|before| before == body),
+                "one ID, two profiles"
+            );
+        }
+        let mut all = Stacks::new();
+        for body in known.into_values() {
+            for (stack, weight) in stacks::of_otlp(body) {
+                *all.entry(stack).or_default() += weight;
+            }
+        }
+        all
+    }
+}
+
+fn text(answer: Answer) -> String {
+    let (status, kind, more) = match answer {
+        Answer::Taken => ("200 OK", "application/x-protobuf", ""),
+        Answer::Status(status, kind, more) => (status, kind, more),
+        Answer::Half => return "HTTP/1.1 200 OK\r\nContent-Le".to_owned(),
+    };
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n{more}Content-Length: 0\r\nConnection: close\r\n\r\n"
+    )
+}
+
+/// The unpacked body of the request that comes.
+fn read(stream: &mut TcpStream) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut block = [0; 4096];
+    loop {
+        let head = bytes.windows(4).position(|four: &[u8]| four == b"\r\n\r\n");
+        if let Some(head) = head {
+            let text = String::from_utf8_lossy(&bytes[..head]).to_lowercase();
+            let length = text
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length: "));
+            let end = head + 4 + length?.parse::<usize>().ok()?;
+            if bytes.len() >= end {
+                let mut body = Vec::new();
+                GzDecoder::new(&bytes[head + 4..end])
+                    .read_to_end(&mut body)
+                    .expect("the body is packed");
+                return Some(body);
+            }
+        }
+        match stream.read(&mut block).ok()? {
+            0 => return None,
+            read => bytes.extend_from_slice(&block[..read]),
+        }
+    }
+}
