@@ -154,11 +154,9 @@ impl EventHandler {
             loader.load_process(kernel, &self.processes, process_key);
         }
         if look != Look::Gone
-            && let Some(tables) = &mut self.tables
+            && let Some(loader) = &mut self.loader
         {
-            tables
-                .loader
-                .load_moved(kernel, &self.processes, process_key);
+            loader.load_moved(kernel, &self.processes, process_key);
         }
         look != Look::Gone
     }
