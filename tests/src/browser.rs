@@ -29,7 +29,7 @@ pub struct Browser {
     answers: Receiver<Value>,
     next: u64,
     session: Option<String>,
-    /// Exceptions of the page's scripts.
+    /// Exceptions of the page's scripts, and what the browser refused to draw.
     errors: Vec<String>,
     /// The addresses that the page asked for.
     requests: Vec<String>,
@@ -85,6 +85,7 @@ impl Browser {
         let session = browser.call("Target.attachToTarget", session);
         browser.session = session["sessionId"].as_str().map(str::to_owned);
         browser.call("Runtime.enable", json!({}));
+        browser.call("Log.enable", json!({}));
         browser.call("Network.enable", json!({}));
         let name = json!({"userAgent": NAME});
         browser.call("Emulation.setUserAgentOverride", name);
@@ -106,6 +107,10 @@ impl Browser {
                 .recv_timeout(PATIENCE)
                 .unwrap_or_else(|error| panic!("{method}: {error}"));
             if answer["method"] == "Runtime.exceptionThrown" {
+                self.errors.push(answer["params"].to_string());
+            }
+            if answer["method"] == "Log.entryAdded" && answer["params"]["entry"]["level"] == "error"
+            {
                 self.errors.push(answer["params"].to_string());
             }
             if answer["method"] == "Network.requestWillBeSent" {

@@ -128,6 +128,11 @@ fn graphs_of_both_sides_are_drawn_and_switched() {
     browser.open(&folder.path().join("d.html"));
     let shown = "[...document.querySelectorAll('.graphs > div')].filter(graph => graph.offsetHeight > 0).length";
     browser.wait_for(&format!("{shown} === 1"));
+    let first = browser.ask("document.querySelector('h1').nextElementSibling.textContent");
+    assert_eq!(
+        first,
+        "How much it costs altogether is not known: an input does not say how long it took."
+    );
     browser.ask("document.querySelector('#before').click()");
     let names =
         "[...document.querySelectorAll('.graph-before text')].map(text => text.textContent)";

@@ -7,8 +7,9 @@ use super::comparison::Comparison;
 use super::family::Family;
 use super::model::{Change, Function, Quantity, Side, Sight, Verdict, Wanted};
 use super::nodes::Nodes;
-use super::rows::{Rows, seconds};
+use super::rows::{Rows, quantity_of_time, seconds};
 use super::shift;
+use super::whole::{Whole, whole};
 use crate::profile::{Profile, Unit};
 
 /// Why two sides cannot be compared.
@@ -61,25 +62,19 @@ pub fn compare(profiles: [Vec<Profile>; 2], wanted: Wanted) -> Result<Comparison
     let quantity = match (&unit, has_times) {
         (_, false) if wanted.absolute => return Err(CompareError::NoTimes),
         (Unit::Nanoseconds, true) => Quantity::Time,
-        (_, true) if wanted.absolute => {
-            let is_time = all().all(|profile| profile.origin.period_ns.is_some());
-            if is_time {
-                Quantity::Time
-            } else {
-                Quantity::Rate
-            }
-        }
+        (_, true) if wanted.absolute => quantity_of_time(all(), &unit),
         _ => Quantity::Share,
     };
     let seconds =
         has_times.then(|| [0, 1].map(|side| profiles[side].iter().map(seconds).sum::<f64>()));
+    let whole = has_times.then(|| whole(&profiles, &unit));
     Ok(comparison(
         Rows::new(profiles, &unit, quantity, wanted),
-        seconds,
+        (seconds, whole),
     ))
 }
 
-fn comparison(rows: Rows, seconds: Option<[f64; 2]>) -> Comparison {
+fn comparison(rows: Rows, (seconds, whole): (Option<[f64; 2]>, Option<Whole>)) -> Comparison {
     let all = rows.functions();
     let [itself, total] = [0, 1].map(|part| {
         let mut family = Family::new(&rows);
@@ -121,6 +116,7 @@ fn comparison(rows: Rows, seconds: Option<[f64; 2]>) -> Comparison {
     Comparison {
         unit: rows.unit.clone(),
         quantity: rows.quantity,
+        whole,
         clusters: rows.sides.clusters,
         claims: rows.claims,
         sides,

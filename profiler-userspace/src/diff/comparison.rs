@@ -5,6 +5,7 @@
 use super::model::{Function, Quantity, Side, Sight, Tests};
 use super::nodes::Nodes;
 use super::stats::estimate::Clusters;
+use super::whole::Whole;
 use crate::profile::Unit;
 
 /// Both sides, compared.
@@ -14,6 +15,8 @@ pub struct Comparison {
     pub unit: Unit,
     /// Quantity that is compared.
     pub quantity: Quantity,
+    /// Change of everything for each second; none where nobody knows how long an input took.
+    pub whole: Option<Whole>,
     /// Sampling units that the noise is estimated from.
     pub clusters: Clusters,
     /// Whether anything is claimed.

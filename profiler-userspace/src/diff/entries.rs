@@ -3,7 +3,7 @@
 //! In: profiles of each side. Out: nodes in preorder, callees by name, and for each node and window what was counted right
 //! there. A frame is one node on both sides if its stable name and its callers' are the same. Weight is conserved.
 
-use super::matching::{Class, SameBuilds};
+use super::matching::{Class, Matching};
 use crate::profile::{Frame, FrameId, FrameKind, IndexSet, Labels, Profile, Stacks};
 use foldhash::HashMap;
 use std::num::NonZeroU32;
@@ -116,7 +116,7 @@ impl Tree {
     /// Of these profiles, by side; the memory of each is freed as soon as it is read.
     pub(super) fn new(sides: [Vec<Profile>; 2]) -> Self {
         let mut growing = Growing {
-            same_builds: SameBuilds::new(&sides),
+            matching: Matching::new(&sides),
             ..Growing::default()
         };
         growing.names_of_programs(&sides);
@@ -157,7 +157,7 @@ struct Growing {
     entries: Vec<Entry>,
     /// Names of the program of each side, where each has one and they differ.
     program: Option<[String; 2]>,
-    same_builds: SameBuilds,
+    matching: Matching,
 }
 
 /// A name below those of its callers.
@@ -240,7 +240,7 @@ impl Growing {
     }
 
     fn name_of(&mut self, frame: &Frame, side: u8) -> NameIndex {
-        let stable = self.same_builds.stable(frame).into_owned();
+        let stable = self.matching.stable(frame).into_owned();
         self.name(stable, Class::of(frame.kind), &frame.name, side)
     }
 
@@ -254,7 +254,7 @@ impl Growing {
                     name: owner.to_owned(),
                     kind: FrameKind::Process,
                 };
-                self.same_builds.stable(&frame).into_owned()
+                self.matching.stable(&frame).into_owned()
             }
         };
         let name = self.name(stable, Class::Owner, owner, side);

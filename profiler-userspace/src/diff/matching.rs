@@ -1,12 +1,14 @@
 //! Which function of one build is which of another.
 //!
 //! In: a frame's name. Out: the part of it that stays the same when the program is built again: compilers number what they
-//! copy, split and hash. Code without a name is known by its module, and by its offset if that was not built again.
+//! copy, split and hash. Code without a name is known by its module, and by its offset if that was not built again;
+//! a script that was renamed by the functions in it.
 //! Never: a guess from where a function is called.
 
 use crate::profile::{Frame, FrameKind, Profile};
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Suffixes that compilers and linkers add to the name of a part or a copy of a function, each
 /// perhaps with a number.
@@ -54,31 +56,22 @@ impl Class {
     }
 }
 
-/// The modules that both sides ran in the same builds, as their build IDs say.
+/// What is known of both sides to match frames by.
 #[derive(Debug, Default)]
-pub(super) struct SameBuilds(HashSet<String>);
+pub(super) struct Matching {
+    /// The modules that both sides ran in the same builds, as their build IDs say.
+    same_builds: HashSet<String>,
+    /// Source files of interpreted functions that are called differently before, by their names after.
+    files: HashMap<String, String>,
+}
 
-impl SameBuilds {
-    /// Those of both sides.
+impl Matching {
+    /// That of both sides.
     pub(super) fn new(sides: &[Vec<Profile>; 2]) -> Self {
-        let [before, after] = sides.each_ref().map(|profiles| {
-            let mut builds: HashMap<&str, HashSet<&[u8]>> = HashMap::new();
-            for mapping in profiles.iter().flat_map(Profile::mappings) {
-                let ids = builds.entry(&mapping.module).or_default();
-                ids.insert(&mapping.build_id);
-            }
-            builds
-        });
-        let is_same = |module: &str, ids: &HashSet<&[u8]>| {
-            after.get(module) == Some(ids) && ids.len() == 1 && ids.iter().all(|id| !id.is_empty())
-        };
-        Self(
-            before
-                .iter()
-                .filter(|(module, ids)| is_same(module, ids))
-                .map(|(module, _)| (*module).to_owned())
-                .collect(),
-        )
+        Self {
+            same_builds: same_builds(sides),
+            files: renamed(sides),
+        }
     }
 
     /// The name that a frame is matched by on both sides.
@@ -88,11 +81,116 @@ impl SameBuilds {
             Class::Owner => owner(name),
             Class::Mark => Cow::Borrowed(name),
             // A file tells what has no name of its own: `<module> (a.py:1)`.
-            _ if matches!(frame.kind, FrameKind::Interpreted(_)) => without_line_number(name),
-            _ if unnamed(name).is_some_and(|module| self.0.contains(module)) => Cow::Borrowed(name),
+            _ if matches!(frame.kind, FrameKind::Interpreted(_)) => self.interpreted(name),
+            _ if unnamed(name).is_some_and(|module| self.same_builds.contains(module)) => {
+                Cow::Borrowed(name)
+            }
             _ => code(name),
         }
     }
+
+    /// `f (a.py)` of `f (a.py:12)`, where the file may have another name on the other side.
+    fn interpreted<'a>(&self, name: &'a str) -> Cow<'a, str> {
+        match split_line(name) {
+            Some((function, file)) => {
+                let file = self.files.get(file).map_or(file, |file| &**file);
+                Cow::Owned(format!("{function} ({file})"))
+            }
+            None => Cow::Borrowed(name),
+        }
+    }
+}
+
+/// Modules of one build on both sides.
+fn same_builds(sides: &[Vec<Profile>; 2]) -> HashSet<String> {
+    let [before, after] = sides.each_ref().map(|profiles| {
+        let mut builds: HashMap<&str, HashSet<&[u8]>> = HashMap::new();
+        for mapping in profiles.iter().flat_map(Profile::mappings) {
+            let ids = builds.entry(&mapping.module).or_default();
+            ids.insert(&mapping.build_id);
+        }
+        builds
+    });
+    let is_same = |module: &str, ids: &HashSet<&[u8]>| {
+        after.get(module) == Some(ids) && ids.len() == 1 && ids.iter().all(|id| !id.is_empty())
+    };
+    before
+        .iter()
+        .filter(|(module, ids)| is_same(module, ids))
+        .map(|(module, _)| (*module).to_owned())
+        .collect()
+}
+
+/// The files of one side, each with its functions.
+type Files<'p> = BTreeMap<&'p str, HashSet<&'p str>>;
+
+/// Files that only one side has, taken for one with a file that only the other has: those that share most functions by name,
+/// and at least half of them. From the name after to the name before.
+fn renamed(sides: &[Vec<Profile>; 2]) -> HashMap<String, String> {
+    let [before, after] = sides.each_ref().map(|profiles| files(profiles));
+    let alone = |one: &Files<'_>, other: &Files<'_>| -> Vec<String> {
+        let names = one.keys().filter(|name| !other.contains_key(*name));
+        names.map(|name| (*name).to_owned()).collect()
+    };
+    let (only_before, only_after) = (alone(&before, &after), alone(&after, &before));
+    let mut with: HashMap<&str, Vec<&str>> = HashMap::new();
+    for new in &only_after {
+        for function in &after[&**new] {
+            with.entry(*function).or_default().push(new);
+        }
+    }
+    // One name, as `<module>`, says something only where there is no choice.
+    let least = match [only_before.len(), only_after.len()] {
+        [1, 1] => 1,
+        _ => 2,
+    };
+    let mut pairs: Vec<(usize, &str, &str)> = Vec::new();
+    for old in &only_before {
+        let functions = &before[&**old];
+        let mut shared: BTreeMap<&str, usize> = BTreeMap::new();
+        for new in functions
+            .iter()
+            .filter_map(|function| with.get(function))
+            .flatten()
+        {
+            *shared.entry(*new).or_default() += 1;
+        }
+        let of_smaller = |new: &str| functions.len().min(after[new].len());
+        let alike = shared
+            .into_iter()
+            .filter(|(new, shared)| *shared >= least && *shared * 2 >= of_smaller(new));
+        pairs.extend(alike.map(|(new, shared)| (shared, &**old, new)));
+    }
+    // The most first, and then by name.
+    pairs.sort_by_key(|(shared, old, new)| (Reverse(*shared), *old, *new));
+    let mut taken: HashSet<&str> = HashSet::new();
+    let mut renamed = HashMap::new();
+    for (_, old, new) in pairs {
+        if !renamed.contains_key(new) && taken.insert(old) {
+            renamed.insert(new.to_owned(), old.to_owned());
+        }
+    }
+    renamed
+}
+
+/// Source files of interpreted functions, without directories, as names have them.
+fn files(profiles: &[Profile]) -> Files<'_> {
+    let mut files = Files::new();
+    for profile in profiles {
+        let all = profile.locations().iter();
+        let interpreted = all.filter(|location| matches!(location.kind, FrameKind::Interpreted(_)));
+        for line in interpreted.flat_map(|location| profile.lines_at(location)) {
+            let function = profile.function_at(line.function);
+            let of_name = split_line(&function.name);
+            let name = of_name.map_or(&*function.name, |(name, _)| name);
+            let path = function.file.rsplit('/').next().unwrap_or_default();
+            let file = of_name.map_or(path, |(_, file)| file);
+            if !file.is_empty() {
+                files.entry(file).or_default().insert(name);
+            }
+        }
+    }
+    files
 }
 
 /// Threads of a pool are numbered in any order: `worker-3` is `worker-0`.
@@ -147,14 +245,6 @@ fn without_version(module: &str) -> &str {
 /// Without ` (file.c:12)`.
 fn without_line(name: &str) -> &str {
     split_line(name).map_or(name, |(function, _)| function)
-}
-
-/// `f (a.py)` of `f (a.py:12)`.
-fn without_line_number(name: &str) -> Cow<'_, str> {
-    match split_line(name) {
-        Some((function, file)) => Cow::Owned(format!("{function} ({file})")),
-        None => Cow::Borrowed(name),
-    }
 }
 
 /// Function and file of `f (file.c:12)`.
@@ -268,10 +358,46 @@ mod tests {
         let stable = |name: &str| {
             let name = name.to_owned();
             let frame = Frame { name, kind };
-            SameBuilds::default().stable(&frame).into_owned()
+            Matching::default().stable(&frame).into_owned()
         };
         assert_eq!(stable("<module> (a.py:1)"), "<module> (a.py)");
         assert_eq!(stable("f.part.0 (b)"), "f.part.0 (b)");
+    }
+
+    #[test]
+    fn a_script_is_known_by_its_functions_where_its_name_has_changed() {
+        let side = |names: &[&str]| {
+            let text: String = (names.iter())
+                .map(|name| format!("py;{name}_[py] 1\n"))
+                .collect();
+            vec![crate::profile::fold::parse(text.as_bytes(), Unit::Samples).unwrap()]
+        };
+        let before = side(&[
+            "<module> (app.py:1)",
+            "<genexpr> (app.py:7)",
+            "<module> (lib.py:1)",
+            "<module> (old.py:1)",
+        ]);
+        let after = side(&[
+            "<module> (app2.py:1)",
+            "<genexpr> (app2.py:9)",
+            "<module> (lib.py:1)",
+            "run (new.py:4)",
+        ]);
+        let matching = Matching::new(&[before, after]);
+        let stable = |name: &str| {
+            let name = name.to_owned();
+            let kind = FrameKind::Interpreted(RuntimeKind::CPython);
+            matching.stable(&Frame { name, kind }).into_owned()
+        };
+        assert_eq!(stable("<module> (app2.py:1)"), "<module> (app.py)");
+        assert_eq!(
+            stable("<genexpr> (app2.py:9)"),
+            stable("<genexpr> (app.py:7)")
+        );
+        // Nothing is in both of these.
+        assert_eq!(stable("run (new.py:4)"), "run (new.py)");
+        assert_eq!(stable("<module> (lib.py:1)"), "<module> (lib.py)");
     }
 
     #[test]
@@ -290,7 +416,7 @@ mod tests {
             }
             profile
         };
-        let same = SameBuilds::new(&[
+        let same = Matching::new(&[
             vec![profile([b"a", b"b", b""])],
             vec![profile([b"a", b"c", b""])],
         ]);

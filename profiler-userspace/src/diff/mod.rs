@@ -19,6 +19,7 @@ mod shift;
 pub mod stats;
 #[cfg(test)]
 mod tests;
+mod whole;
 
 pub use compare::{CompareError, compare};
 pub use comparison::Comparison;
@@ -26,3 +27,4 @@ pub use condition::{Answer, Condition, Outcome, ParseError};
 pub use matching::Class;
 pub use model::{Change, Function, Node, Quantity, Side, Sight, Tests, Verdict, Wanted};
 pub use nodes::Nodes;
+pub use whole::Whole;

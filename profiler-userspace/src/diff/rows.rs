@@ -172,9 +172,21 @@ pub(super) fn seconds(profile: &Profile) -> f64 {
     profile.windows.iter().map(length).sum()
 }
 
+/// What profiles of a unit are for each second: time where samples stand for some.
+pub(super) fn quantity_of_time<'p>(
+    mut profiles: impl Iterator<Item = &'p Profile>,
+    unit: &Unit,
+) -> Quantity {
+    let has_period = |profile: &Profile| profile.origin.period_ns.is_some();
+    match *unit == Unit::Nanoseconds || profiles.all(has_period) {
+        true => Quantity::Time,
+        false => Quantity::Rate,
+    }
+}
+
 /// Factors of each window's weights: the time that a sample stands for, and a correction for
 /// losses.
-fn factors(profile: &Profile, unit: &Unit, quantity: Quantity) -> Vec<f64> {
+pub(super) fn factors(profile: &Profile, unit: &Unit, quantity: Quantity) -> Vec<f64> {
     let period = match quantity {
         Quantity::Time if *unit != Unit::Nanoseconds => {
             profile.origin.period_ns.unwrap_or(1) as f64
@@ -200,7 +212,7 @@ fn factors(profile: &Profile, unit: &Unit, quantity: Quantity) -> Vec<f64> {
 }
 
 /// Divisor of each window's weights: its length, or for shares its whole weight.
-fn base(profile: &Profile, quantity: Quantity) -> Vec<f64> {
+pub(super) fn base(profile: &Profile, quantity: Quantity) -> Vec<f64> {
     if quantity != Quantity::Share {
         return profile.windows.iter().map(length).collect();
     }

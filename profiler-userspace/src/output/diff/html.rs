@@ -37,6 +37,8 @@ pub(super) fn write(report: &Report<'_>, style: &Style, out: &mut dyn Write) -> 
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'unsafe-inline'; \
          style-src 'unsafe-inline'\">\n<title>{title}</title>\n<style>\n{STYLE}</style></head><body>\n<h1>{title}</h1>\n"
     )?;
+    let verdict = escape(&text::verdict(report.comparison));
+    writeln!(out, "<p class=\"verdict\">{verdict}</p>")?;
     for line in text::summary_lines(report) {
         writeln!(out, "<p>{}</p>", escape(&line))?;
     }

@@ -60,11 +60,6 @@ fn node(node: &Node) -> Value {
 
 fn head(report: &Report<'_>) -> Map<String, Value> {
     let comparison: &Comparison = report.comparison;
-    let quantity = match comparison.quantity {
-        Quantity::Share => "share",
-        Quantity::Time => "nanoseconds per second",
-        Quantity::Rate => "per second",
-    };
     let clusters = match comparison.clusters {
         Clusters::Windows => "windows",
         Clusters::Recordings => "recordings",
@@ -106,10 +101,20 @@ fn head(report: &Report<'_>) -> Map<String, Value> {
     let sight = comparison
         .sight
         .map(|sight| json!({ "of": sight.tenth, "least": sight.least }));
+    let whole = comparison.whole.map(|whole| {
+        json!({
+            "quantity": quantity_name(whole.quantity),
+            "before": whole.estimate.values[0],
+            "after": whole.estimate.values[1],
+            "relative": whole.relative(),
+            "verdict": whole.verdict.word(),
+        })
+    });
     let document = json!({
+        "whole": whole,
         "format": FORMAT,
         "unit": comparison.unit.name(),
-        "quantity": quantity,
+        "quantity": quantity_name(comparison.quantity),
         "clusters": clusters,
         "claims": comparison.claims,
         "sides": sides.collect::<Vec<_>>(),
@@ -121,6 +126,14 @@ fn head(report: &Report<'_>) -> Map<String, Value> {
     match document {
         Value::Object(document) => document,
         _ => Map::new(),
+    }
+}
+
+fn quantity_name(quantity: Quantity) -> &'static str {
+    match quantity {
+        Quantity::Share => "share",
+        Quantity::Time => "nanoseconds per second",
+        Quantity::Rate => "per second",
     }
 }
 

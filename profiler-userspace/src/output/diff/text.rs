@@ -21,6 +21,7 @@ const NUMBERS: usize = 50;
 pub(super) fn report(report: &Report<'_>) -> String {
     let comparison = report.comparison;
     let mut text = String::new();
+    line(&mut text, &verdict(comparison));
     for (side, title, which) in [
         (&comparison.sides[0], &report.titles[0], "before"),
         (&comparison.sides[1], &report.titles[1], "after"),
@@ -46,6 +47,7 @@ pub(super) fn report(report: &Report<'_>) -> String {
 /// What there is to say beside pictures.
 pub fn summary(report: &Report<'_>) -> String {
     let mut text = String::new();
+    line(&mut text, &verdict(report.comparison));
     if !report.comparison.claims {
         line(&mut text, NO_INTERVALS);
     }
@@ -83,6 +85,42 @@ pub(super) fn summary_lines(report: &Report<'_>) -> Vec<String> {
         )
     }));
     lines
+}
+
+/// What both sides come to: `CPU time: 812 ms/s before, 861 ms/s after: +6.0% (+2.1 to +9.9%), beyond noise.`
+pub(super) fn verdict(comparison: &Comparison) -> String {
+    let Some(whole) = &comparison.whole else {
+        return "How much it costs altogether is not known: an input does not say how long it took."
+            .to_owned();
+    };
+    let what = match (whole.quantity, &comparison.unit) {
+        (Quantity::Time, Unit::Nanoseconds) => "Time",
+        (Quantity::Time, _) => "CPU time",
+        (Quantity::Rate | Quantity::Share, unit) => unit.noun(),
+    };
+    let rate = |of: f64| match whole.quantity {
+        Quantity::Time => format!("{} ms/s", value(Quantity::Time, of)),
+        Quantity::Rate | Quantity::Share => format!("{}/s", value(Quantity::Rate, of)),
+    };
+    let [before, after] = whole.estimate.values.map(rate);
+    let percent = |part: f64| format!("{:+.1}", part * 100.0);
+    let change = whole
+        .relative()
+        .map_or_else(String::new, |[change, low, high]| match whole.verdict {
+            Verdict::NoClaim => format!(": {}%", percent(change)),
+            _ => format!(
+                ": {}% ({} to {}%)",
+                percent(change),
+                percent(low),
+                percent(high)
+            ),
+        });
+    let said = match whole.verdict {
+        Verdict::NoClaim => "; whether that is noise is not known",
+        Verdict::Noise => ", which is noise",
+        _ => ", beyond noise",
+    };
+    format!("{what}: {before} before, {after} after{change}{said}.")
 }
 
 const NO_INTERVALS: &str = "No intervals: the inputs do not say how much they vary. Record with -o NAME.fbpf, for a \
