@@ -26,6 +26,8 @@ pub struct GraphFrame {
     pub note: String,
     /// How many frames it stands for, if it is a rest of narrow ones.
     pub rest: Option<u64>,
+    /// Module and source file of its code; empty if neither is known.
+    pub origin: String,
 }
 
 /// Data that a graph carries for its script.
@@ -105,12 +107,13 @@ impl<'a> Bytes<'a> {
         let size = self.number()?;
         let texts = std::str::from_utf8(self.take(size)?).map_err(|error| error.to_string())?;
         let mut texts: Vec<String> = texts.split('\n').map(str::to_owned).collect();
-        let settings = self.numbers(8)?;
+        let settings = self.numbers(10)?;
         let legend_size = self.number()?;
         self.take(3 * legend_size)?;
         let name_count = self.number()?;
         let kinds = self.numbers(name_count)?;
         let colors = self.take(3 * name_count)?;
+        let origin_numbers = self.numbers(name_count)?;
         let count = self.number()?;
         let ups = self.numbers(count - 1)?;
         if ups.iter().any(|up| *up > count) {
@@ -141,7 +144,7 @@ impl<'a> Bytes<'a> {
         let unsearched = if rest.is_some() { self.number()? } else { 0 };
         let mut times = None;
         let mut windows = Vec::new();
-        if settings[5] == 1 {
+        if settings[7] == 1 {
             let gaps = self.numbers(count - 1)?;
             times = Some(times_of(&ups, &gaps, &owns));
             owns = self.numbers(count)?;
@@ -153,7 +156,8 @@ impl<'a> Bytes<'a> {
         }
         let mut behind = texts.split_off(4);
         let mut names = behind.split_off(legend_size as usize);
-        let notes = names.split_off(name_count as usize);
+        let mut notes = names.split_off(name_count as usize);
+        let origins = notes.split_off(settings[9] as usize);
         let hidden = names.iter().cloned().zip(hidden_weights);
         let hidden = hidden.filter(|(_, weight)| *weight > 0).collect();
         let mut depth = 0;
@@ -179,6 +183,9 @@ impl<'a> Bytes<'a> {
                 color: format!("rgb({},{},{})", rgb[0], rgb[1], rgb[2]),
                 note: notes.get(name).cloned().unwrap_or_default(),
                 rest: rests[index],
+                origin: (origin_numbers[name] as usize)
+                    .checked_sub(1)
+                    .map_or_else(String::new, |origin| origins[origin].clone()),
             });
         }
         Ok(Graph {

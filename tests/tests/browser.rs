@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use flame_bpf::output::Style;
+use flame_bpf::output::{CalleeOrder, Style};
 use flame_bpf_tests::{GraphPage, draw_graph, require, titled};
 use serde_json::{Value, json};
 
@@ -303,4 +303,87 @@ fn without_scripts_the_picture_is_right() {
             .ask("document.querySelectorAll('.fg-bar').length"),
         json!(0)
     );
+}
+
+#[test]
+fn the_heaviest_callee_comes_first_where_it_is_asked_for_and_where_graphs_begin_with_leaves() {
+    const LABELS: &str = "Array.from(document.querySelectorAll('text')).filter(t => ['a', 'b', 'c'].includes(t.textContent))\
+        .sort((s, t) => s.getBoundingClientRect().x - t.getBoundingClientRect().x).map(t => t.textContent).join()";
+    const FOLDED: &str = "sh;main;a 10\nsh;main;b 60\nsh;main;c 30\n";
+    let mut page = require!(GraphPage::new());
+    page.browser.resize(1200, 700, false);
+    page.show(FOLDED, &Style::default());
+    assert_eq!(page.browser.ask(LABELS), "a,b,c");
+    page.click("b");
+    page.expect(
+        ".fg-numbers",
+        "60 samples, 60.00% of all, 100.00% of zoomed, program",
+    );
+    page.browser.press("o");
+    page.expect(".fg-name", "b");
+    assert_eq!(page.browser.ask("location.hash"), "#zoom=4&order=weight");
+    page.browser.press("Escape");
+    assert_eq!(page.browser.ask(LABELS), "b,c,a");
+    page.browser
+        .ask("document.querySelector('[aria-pressed=true]').click()");
+    assert_eq!(page.browser.ask(LABELS), "a,b,c");
+    // Turned over, until the reader has chosen.
+    page.show(FOLDED, &Style::default());
+    page.browser.press("i");
+    assert_eq!(page.browser.ask(LABELS), "b,c,a");
+    for style in [
+        Style {
+            reverse: true,
+            ..Style::default()
+        },
+        Style {
+            order: Some(CalleeOrder::Weight),
+            ..Style::default()
+        },
+    ] {
+        // The same with and without scripts.
+        for has_scripts in [true, false] {
+            page.browser.allow_scripts(has_scripts);
+            let path = page.file("order.svg", &draw_graph(FOLDED, &style));
+            page.browser.open(&path);
+            if has_scripts {
+                page.open(&path);
+            }
+            assert_eq!(page.browser.ask(LABELS), "b,c,a", "{style:?} {has_scripts}");
+        }
+        page.browser.allow_scripts(true);
+    }
+    page.no_errors();
+}
+
+#[test]
+fn beside_the_pointer_stands_all_about_a_frame_and_back_leads_out_of_a_zoom() {
+    let mut page = require!(GraphPage::new());
+    page.browser.resize(1200, 700, false);
+    page.show(
+        "sh;main;work 40\nsh;main;work;read_[k] 20\nsh;main 40\n",
+        &Style::default(),
+    );
+    let [x, y] = page.place_of("work");
+    page.browser.point(x, y);
+    let lines = "Array.from(document.querySelector('.fg-tip').children).map(line => line.textContent).join('|')";
+    page.browser.wait_for(&format!("{lines} !== ''"));
+    assert_eq!(
+        page.browser.ask(lines),
+        "work|self: 40 samples, 40.00% of all|total: 60 samples, 60.00% of all|program"
+    );
+    page.browser.press("c");
+    page.expect(".fg-found", "Copied: work");
+    page.click("work");
+    page.expect(
+        ".fg-numbers",
+        "60 samples, 60.00% of all, 100.00% of zoomed, program",
+    );
+    page.browser.ask("history.back()");
+    page.browser
+        .wait_for("document.querySelector('.fg-numbers').textContent.includes('100 samples')");
+    page.browser.ask("history.forward()");
+    page.browser
+        .wait_for("document.querySelector('.fg-numbers').textContent.includes('of zoomed')");
+    page.no_errors();
 }

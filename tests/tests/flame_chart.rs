@@ -88,7 +88,7 @@ fn an_svg_shows_when_frames_were_there_and_zooms_into_time() {
         let times = page.browser.ask(times);
         let times: Vec<f64> = serde_json::from_value(times).expect("numbers");
         assert!(
-            !times.is_empty() && times.iter().all(|time| (0.15..=0.25).contains(time)),
+            !times.is_empty() && times.iter().all(|time| [0.15, 0.2, 0.25].contains(time)),
             "{times:?}"
         );
         page.browser.press("Escape");
@@ -112,8 +112,8 @@ fn without_scripts_a_chart_has_times_and_bars() {
         "Phases, windows of 50 ms",
         "load",
         "compute",
-        "0 s",
-        "0.2 s",
+        "0.00 s",
+        "0.20 s",
     ] {
         assert!(
             texts.as_array().expect("texts").contains(&json!(text)),
@@ -138,6 +138,9 @@ fn a_page_shows_the_same_chart() {
     assert_eq!(page.text("#title"), "Phases, windows of 50 ms");
     let pressed = "document.querySelector('[aria-pressed=true]').id";
     assert_eq!(page.browser.ask(pressed), "view-chart");
+    let lanes = "(() => { const lanes = document.getElementById('choose-lanes'); const usual = lanes.value; \
+        lanes.value = 'none'; lanes.dispatchEvent(new Event('change')); return usual; })()";
+    assert_eq!(page.browser.ask(lanes), "name");
     let walk = |page: &mut GraphPage, key: &str, name: &str, numbers: &str| {
         page.browser.press(key);
         assert_eq!(page.text("#name"), name);

@@ -591,3 +591,319 @@ fn labels_are_readable_by_day_and_by_night_and_on_a_phone() {
         assert_eq!(out, "", "{screen:?}");
     }
 }
+
+/// Names on the row that a graph grows from, from left to right.
+const NAMES: &str = "(() => { const seen = []; for (let x = 2; x < canvas.clientWidth; x += 4) { \
+    const box = canvas.getBoundingClientRect(); const y = ROW; \
+    canvas.dispatchEvent(new PointerEvent('pointermove', { clientX: box.left + x, clientY: y(box), pointerType: 'mouse' })); \
+    const name = document.getElementById('name').textContent; if (seen[seen.length - 1] !== name) { seen.push(name); } } \
+    return seen.join(); })()";
+
+fn names_of_row(page: &mut Browser, y: &str) -> String {
+    let row = format!("(box) => {y}");
+    let names = page.ask(&NAMES.replace("ROW", &row));
+    names.as_str().expect("it is a text").to_owned()
+}
+
+#[test]
+fn callers_begin_with_the_heaviest_and_the_flame_graph_with_the_first_by_name() {
+    let mut browser = require!(Browser::start());
+    let folder = tempdir().expect("a temporary folder can be made");
+    let stacks = vec![
+        (stack("sh;main;a"), 10),
+        (stack("sh;main;b"), 60),
+        (stack("sh;main;c"), 30),
+    ];
+    let path = write(folder.path(), &profile(Unit::Samples, &stacks));
+    let page = open(&mut browser, &path, Screen::LARGE);
+    let third_from_below = "box.bottom - 3.5 * 16";
+    assert_eq!(names_of_row(page, third_from_below), "a,b,c");
+    page.press("o");
+    assert_eq!(names_of_row(page, third_from_below), "b,c,a");
+    assert_eq!(
+        page.ask("document.getElementById('choose-order').value"),
+        "weight"
+    );
+    assert_eq!(page.ask("location.hash"), "#order=weight");
+    // A zoom stays where the order changes, and is saved as what it is.
+    page.point(700.0, 10.0);
+    for key in ["ArrowUp", "ArrowUp", "ArrowUp", "Enter"] {
+        page.press(key);
+    }
+    assert_eq!(text(page, "name"), "b");
+    page.press("o");
+    assert_eq!(text(page, "name"), "b");
+    assert_eq!(saved(page, "save-folded"), "sh;main;b 60\n");
+    page.press("o");
+    assert_eq!(saved(page, "save-folded"), "sh;main;b 60\n");
+    let page = open(&mut browser, &path, Screen::LARGE);
+    for view in ["view-callers", "view-icicle"] {
+        click(page, view);
+        let row = if view == "view-callers" { 1.5 } else { 3.5 };
+        let names = names_of_row(page, &format!("box.top + {row} * 16"));
+        assert_eq!(names, "b,c,a", "{view}");
+    }
+    page.press("o");
+    assert_eq!(names_of_row(page, "box.top + 3.5 * 16"), "a,b,c");
+    assert_eq!(page.errors(), NOTHING);
+}
+
+#[test]
+fn what_runtimes_run_can_be_shown_alone() {
+    let mut browser = require!(Browser::start());
+    let folder = tempdir().expect("a temporary folder can be made");
+    let text_of = "py;main;eval;handle_[py];match 30\npy;main;eval;handle_[py];match;read_[k] 20\n\
+        py;main;eval;handle_[py];eval;parse_[py] 5\npy;main;eval;eval;handle_[py];parse_[py] 2\n\
+        py;main;init 7\nnode;start;tick_[j];add_[i];memcpy 3\n";
+    let profile = flame_bpf::profile::fold::parse(text_of.as_bytes(), Unit::Samples);
+    let path = write(folder.path(), &profile.expect("it is folded text"));
+    let page = open(&mut browser, &path, Screen::LARGE);
+    page.press("I");
+    assert_eq!(
+        saved(page, "save-folded"),
+        "node;tick_[j];add_[i] 3\npy;handle_[py] 50\npy;handle_[py];parse_[py] 7\n"
+    );
+    assert!(text(page, "numbers").starts_with("60 samples, 100.00% of all"));
+    page.press("I");
+    assert!(text(page, "numbers").starts_with("67 samples, 100.00% of all"));
+    // Nothing to choose where nothing is of a runtime.
+    let native = write(
+        folder.path(),
+        &self::profile(Unit::Samples, &vec![(stack("sh;main"), 1)]),
+    );
+    let page = open(&mut browser, &native, Screen::LARGE);
+    assert_eq!(
+        page.ask("document.getElementById('choose-frames')"),
+        serde_json::Value::Null
+    );
+    assert_eq!(page.errors(), NOTHING);
+}
+
+#[test]
+fn beside_the_pointer_stands_all_about_a_frame_and_its_name_can_be_copied() {
+    let mut browser = require!(Browser::start());
+    let folder = tempdir().expect("a temporary folder can be made");
+    let stacks = vec![
+        (stack("sh;main;work"), 40),
+        (stack("sh;main;work;read_[k]"), 20),
+        (stack("sh;main"), 40),
+    ];
+    let path = write(folder.path(), &profile(Unit::Samples, &stacks));
+    let page = open(&mut browser, &path, Screen::LARGE);
+    let below = "(() => { const box = canvas.getBoundingClientRect(); return [box.left + 40, box.bottom - 3.5 * 16]; })()";
+    let place = page.ask(below);
+    let at = |index: usize| place[index].as_f64().expect("it is a number");
+    page.point(at(0), at(1));
+    let tip =
+        "Array.from(document.getElementById('tip').children, (line) => line.textContent).join('|')";
+    page.wait_for("!document.getElementById('tip').hidden");
+    assert_eq!(
+        page.ask(tip),
+        "work|self 40 samples, 40.00% of all|total 60 samples, 60.00% of all|kind program"
+    );
+    let inside = "(() => { const box = document.getElementById('tip').getBoundingClientRect(); \
+        return box.left >= 0 && box.top >= 0 && box.right <= innerWidth && box.bottom <= innerHeight; })()";
+    assert_eq!(page.ask(inside), true);
+    page.press("c");
+    page.wait_for("document.getElementById('found').textContent === 'Copied: work'");
+    page.point(at(0), 5.0);
+    page.wait_for("document.getElementById('tip').hidden");
+    assert_eq!(page.errors(), NOTHING);
+}
+
+#[test]
+fn back_leads_out_of_a_zoom_and_not_off_the_page() {
+    let mut browser = require!(Browser::start());
+    let folder = tempdir().expect("a temporary folder can be made");
+    let stacks = vec![(stack("sh;main;work"), 60), (stack("sh;idle"), 40)];
+    let path = write(folder.path(), &profile(Unit::Samples, &stacks));
+    let page = open(&mut browser, &path, Screen::LARGE);
+    for key in ["ArrowUp", "ArrowUp", "Enter"] {
+        page.press(key);
+    }
+    assert_eq!(text(page, "name"), "main");
+    click(page, "view-callers");
+    page.ask("history.back()");
+    page.wait_for("document.getElementById('view-flame').getAttribute('aria-pressed') === 'true'");
+    page.wait_for("document.getElementById('name').textContent === 'main'");
+    page.ask("history.back()");
+    page.wait_for("document.getElementById('reset').disabled");
+    page.ask("history.forward()");
+    page.wait_for("!document.getElementById('reset').disabled");
+    assert_eq!(page.errors(), NOTHING);
+}
+
+#[test]
+fn the_whole_row_of_a_table_leads_to_the_function() {
+    let mut browser = require!(Browser::start());
+    let folder = tempdir().expect("a temporary folder can be made");
+    let stacks = vec![(stack("sh;main;work"), 60), (stack("sh;idle"), 40)];
+    let path = write(folder.path(), &profile(Unit::Samples, &stacks));
+    let page = open(&mut browser, &path, Screen::LARGE);
+    click(page, "view-functions");
+    let place = page.ask("(() => { const box = document.querySelector('#functions-body .cell.self').getBoundingClientRect(); \
+        return [box.x + 5, box.y + 5]; })()");
+    page.click(place[0].as_f64().unwrap(), place[1].as_f64().unwrap());
+    page.wait_for(
+        "document.getElementById('view-sandwich').getAttribute('aria-pressed') === 'true'",
+    );
+    assert_eq!(text(page, "name"), "work");
+    assert_eq!(page.errors(), NOTHING);
+}
+
+#[test]
+fn two_ranges_are_compared_as_two_recordings_are() {
+    const HALF: u32 = 15;
+    let mut random = fastrand::Rng::with_seed(3);
+    let mut stacks: [Vec<(Vec<Frame>, u64, u32)>; 2] = [Vec::new(), Vec::new()];
+    for side in 0..2 {
+        for window in 0..HALF {
+            let parse = if side == 0 { 20 } else { 45 };
+            for (name, usual) in [("parse", parse), ("send", 60), ("sort", 30), ("rare", 0)] {
+                let weight = usual + random.u64(..6);
+                stacks[side].push((stack(&format!("sh;main;{name}")), weight, window));
+            }
+        }
+    }
+    let of = |parts: &[(Vec<Frame>, u64, u32)], count: u32| {
+        let all: Stacks = (parts.iter())
+            .map(|(stack, weight, _)| (stack.clone(), *weight))
+            .collect();
+        let mut made = FrameProfile::new(Profile::new(Unit::Samples, Window::default()));
+        for (group, (stack, weight)) in (0..).zip(&all) {
+            made.group(group);
+            made.push(stack, *weight, *weight);
+        }
+        let profile = made.into_profile();
+        in_windows(profile, count, Duration::from_millis(100), |place| {
+            parts[place].2
+        })
+    };
+    let behind = stacks[1]
+        .iter()
+        .map(|(stack, weight, window)| (stack.clone(), *weight, window + HALF));
+    let whole: Vec<_> = stacks[0].iter().cloned().chain(behind).collect();
+    let sides = [0, 1].map(|side| vec![of(&stacks[side], HALF)]);
+    let expected = flame_bpf::diff::compare(sides, Default::default()).expect("both have samples");
+
+    let mut browser = require!(Browser::start());
+    let folder = tempdir().expect("a temporary folder can be made");
+    let path = write(folder.path(), &of(&whole, 2 * HALF));
+    let page = open(&mut browser, &path, Screen::LARGE);
+    let place = page.ask(
+        "{ const box = document.getElementById('timeline').getBoundingClientRect(); [box.left, box.top, box.width] }",
+    );
+    let [left, top, width] = [0, 1, 2].map(|i| place[i].as_f64().expect("a number"));
+    let window = |i: u32| left + (f64::from(i) + 0.5) / f64::from(2 * HALF) * width;
+    page.drag((window(0), top + 20.0), (window(HALF - 1), top + 20.0));
+    click(page, "compare");
+    assert!(text(page, "range").starts_with("Now drag"));
+    page.drag(
+        (window(HALF), top + 20.0),
+        (window(2 * HALF - 1), top + 20.0),
+    );
+    let rows = "Array.from(document.querySelectorAll('.compared.total tbody tr'), (row) => \
+        Array.from(row.children, (cell) => cell.textContent).join(' | ')).sort().join('\\n')";
+    let points = |value: f64| {
+        let text = format!("{:+.1}", value * 100.0);
+        match &text[1..] == "0.0" {
+            true => text[1..].to_owned(),
+            false => text,
+        }
+    };
+    let mut lines: Vec<String> = (expected.functions.iter())
+        .map(|function| {
+            let total = &function.total;
+            let [before, after] = total
+                .estimate
+                .values
+                .map(|value| format!("{:.1}%", value * 100.0));
+            let [low, high] = total.interval().expect("windows tell");
+            format!(
+                "{before} | {after} | {} | {} to {} | {} | {}",
+                points(total.estimate.change()),
+                points(low),
+                points(high),
+                total.verdict.word(),
+                function.name
+            )
+        })
+        .collect();
+    lines.sort();
+    assert!(
+        lines.iter().any(|line| line.contains("more | parse")),
+        "{lines:?}"
+    );
+    assert_eq!(page.ask(rows), lines.join("\n"));
+    let whole = expected.whole.expect("there are times");
+    let verdict = page.ask("document.querySelector('.verdict').textContent");
+    let verdict = verdict.as_str().expect("a text");
+    let grown = points(whole.relative().expect("there was something")[0]);
+    assert!(
+        verdict.contains(&format!(": {grown}% (")) && verdict.ends_with("beyond noise."),
+        "{verdict}"
+    );
+    // The row leads to the function, and the comparison can be ended.
+    page.ask("document.querySelector('.compared.total tbody tr td').click()");
+    page.wait_for(
+        "document.getElementById('view-sandwich').getAttribute('aria-pressed') === 'true'",
+    );
+    click(page, "compare");
+    assert_eq!(
+        page.ask("document.getElementById('view-compare').hidden"),
+        true
+    );
+    assert_eq!(page.errors(), NOTHING);
+}
+
+#[test]
+fn a_chart_has_a_lane_for_each_thread_and_zooms_to_whole_windows() {
+    let mut browser = require!(Browser::start());
+    let folder = tempdir().expect("a temporary folder can be made");
+    let threads = "web;[tid 7 reader];main;read 30\nweb;[tid 8 writer];main;sync 50\nweb;[tid 8 writer];main;write 40\n";
+    let profile = flame_bpf::profile::fold::parse(threads.as_bytes(), Unit::Samples);
+    let profile = in_windows(
+        profile.expect("it is folded text"),
+        2,
+        Duration::from_millis(100),
+        |place| u32::from(place == 0),
+    );
+    let path = write(folder.path(), &profile);
+    let page = open(&mut browser, &path, Screen::LARGE);
+    click(page, "view-chart");
+    let lanes = "document.getElementById('choose-lanes').value";
+    assert_eq!(page.ask(lanes), "thread");
+    let column = |page: &mut Browser, x: f64| {
+        let names = "(() => { const seen = []; const box = canvas.getBoundingClientRect(); \
+            for (let y = 8; y < box.height; y += 16) { canvas.dispatchEvent(new PointerEvent('pointermove', { \
+            clientX: box.left + X * box.width, clientY: box.top + y, pointerType: 'mouse' })); \
+            seen.push(document.getElementById('tip').hidden ? '-' : document.getElementById('name').textContent); } \
+            return seen.filter((name) => name !== '-').join(); })()";
+        page.ask(&names.replace('X', &x.to_string()))
+            .as_str()
+            .expect("a text")
+            .to_owned()
+    };
+    // Upward, the busiest thread on top.
+    let writer = column(page, 0.01);
+    assert!(
+        writer.starts_with("sync,main,") || writer.starts_with("write,main,"),
+        "{writer}"
+    );
+    assert!(
+        column(page, 0.75).ends_with("read,main,reader [tid 7]"),
+        "{}",
+        column(page, 0.75)
+    );
+    // Zoomed into half of a window, all of it is there.
+    page.ask("(() => { const box = canvas.getBoundingClientRect(); const at = { clientX: box.left + 3, bubbles: true, pointerType: 'mouse' }; \
+        for (let y = 8; y < box.height; y += 16) { at.clientY = box.top + y; canvas.dispatchEvent(new PointerEvent('pointermove', at)); \
+        if (!document.getElementById('tip').hidden) { canvas.dispatchEvent(new PointerEvent('pointerdown', at)); \
+        canvas.dispatchEvent(new PointerEvent('click', at)); return; } } })()");
+    let both = [column(page, 0.1), column(page, 0.9)].concat();
+    assert!(
+        both.contains("sync") && both.contains("write") && !both.contains("read,"),
+        "{both}"
+    );
+    assert_eq!(page.errors(), NOTHING);
+}

@@ -18,7 +18,7 @@ const MOST_AROUND_NS: u64 = 500_000_000;
 fn chart(path: &Path) -> Graph {
     let text = std::fs::read_to_string(path).expect("it was written");
     let graph = Graph::parse(&text).expect("a graph");
-    assert_eq!(graph.settings[5], 1, "it is a flame chart");
+    assert_eq!(graph.settings[7], 1, "it is a flame chart");
     graph
 }
 

@@ -5,7 +5,7 @@
 use super::flags::{NameArgs, SelectArgs};
 use super::{plan, value};
 use crate::diff::{Condition, Wanted};
-use crate::output::{DiffFormat, MinWidth, Style};
+use crate::output::{CalleeOrder, DiffFormat, MinWidth, Style};
 use crate::plan::{DiffOutput, Diffing, Verbosity};
 use anyhow::{Result, bail, ensure};
 use std::path::{Path, PathBuf};
@@ -80,6 +80,8 @@ pub(super) fn build(args: DiffArgs) -> Result<Diffing> {
         width: args.width,
         minwidth: args.minwidth.unwrap_or(defaults.minwidth),
         inverted: args.inverted,
+        // Where a function stands on one side it should stand on the other.
+        order: Some(CalleeOrder::Name),
         ..defaults
     };
     style.check()?;

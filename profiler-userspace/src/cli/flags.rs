@@ -4,7 +4,7 @@
 
 use super::text::TextArgs;
 use super::value;
-use crate::output::{MinWidth, Palette};
+use crate::output::{CalleeOrder, MinWidth, Palette};
 use crate::profile::select::{Pattern, Selection, Who};
 use crate::symbolize::SymbolMemory;
 use std::path::PathBuf;
@@ -58,6 +58,9 @@ pub(super) struct SelectArgs {
     /// Show a function that calls itself as one frame
     #[arg(long)]
     pub(super) collapse_recursion: bool,
+    /// Show only interpreted and JIT-compiled functions; native and kernel time is that of the innermost of them
+    #[arg(long)]
+    pub(super) runtime_only: bool,
 }
 
 impl SelectArgs {
@@ -75,6 +78,7 @@ impl SelectArgs {
             hide: self.hide,
             root_at: self.root_at,
             collapse_recursion: self.collapse_recursion,
+            runtime_only: self.runtime_only,
         }
     }
 }
@@ -141,6 +145,9 @@ pub(super) struct LookArgs {
     /// Merge stacks from the leaves, to see who calls the busiest functions
     #[arg(long)]
     pub(super) reverse: bool,
+    /// Order what a frame called by name or weight, the heaviest first [default: name; weight with --inverted or --reverse]
+    #[arg(long, value_name = "name|weight")]
+    pub(super) order: Option<CalleeOrder>,
 }
 
 impl LookArgs {
@@ -155,6 +162,7 @@ impl LookArgs {
             ("--colors", self.colors.is_some()),
             ("--inverted", self.inverted),
             ("--reverse", self.reverse),
+            ("--order", self.order.is_some()),
         ];
         given
             .into_iter()

@@ -99,6 +99,7 @@ pub fn parse(
     if arguments.get(1).is_some_and(is_recording) {
         arguments.insert(1, "render".into());
     }
+    text::join_report(&mut arguments);
     read(&arguments, stdout_is_terminal).map_err(|exit| {
         if exit.code == 0 {
             return exit;

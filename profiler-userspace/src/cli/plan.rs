@@ -169,6 +169,7 @@ pub(super) fn build(
         servers: servers(names.debuginfod.as_deref())?,
         naming: Naming {
             kernel_lines: kernel_lines(&of_kernel, &stacks)?,
+            lines: names.lines || output.text.is_of_lines(),
             ..naming(names)
         },
         style,
@@ -447,6 +448,7 @@ pub(super) fn style(look: &LookArgs, output: &OutputArgs, is_drawn: bool) -> Res
         minwidth: look.minwidth.unwrap_or(defaults.minwidth),
         inverted: look.inverted,
         reverse: look.reverse,
+        order: look.order,
         fold: FoldStyle {
             delimited: output.delimited,
             annotate: output.annotate,

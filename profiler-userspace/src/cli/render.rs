@@ -12,6 +12,7 @@ use crate::clock::Moment;
 use crate::output::Style;
 use crate::plan::{Output, Rendering, RootPer, Verbosity};
 use crate::profile::select::Selection;
+use crate::symbolize::Naming;
 use anyhow::{Result, ensure};
 
 /// Draw raw recordings (-o NAME.fbpf) and profiles of other tools, on any machine; needs no privileges
@@ -107,7 +108,10 @@ pub(super) fn build(args: RenderArgs, stdout_is_terminal: bool) -> Result<Render
         outputs,
         title: args.look.title,
         servers: plan::servers(args.names.debuginfod.as_deref())?,
-        naming: plan::naming(args.names),
+        naming: Naming {
+            lines: args.names.lines || args.output.text.is_of_lines(),
+            ..plan::naming(args.names)
+        },
         verbosity: Verbosity {
             quiet: args.quiet,
             verbose: args.verbose,

@@ -4,6 +4,7 @@
 
 use crate::output::{Format, Peek, TextStyle};
 use crate::plan::Output;
+use std::ffi::OsString;
 use std::io::IsTerminal as _;
 
 /// The columns of a report in a file, where nobody knows how wide it will be shown.
@@ -14,9 +15,9 @@ const LEAST_COLUMNS: usize = 60;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct TextArgs {
-    /// Write a text report to stdout: hottest functions, what they belong to, calls (-o NAME.txt for a file)
-    #[arg(long)]
-    report: bool,
+    /// Write a text report to stdout: hottest functions, what they belong to, calls; or hottest lines (-o NAME.txt for a file)
+    #[arg(long, value_name = "lines", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    report: Option<ReportOf>,
     /// Report what has at least this share, in percent [default: 40 functions, and calls of 1]
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     min: Option<f64>,
@@ -33,18 +34,43 @@ fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Content of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum ReportOf {
+    /// Functions, owners, calls.
+    All,
+    /// The hottest lines.
+    Lines,
+}
+
+/// Takes `--report lines` for `--report=lines`: whatever else follows `--report` is no part of it.
+pub(super) fn join_report(arguments: &mut Vec<OsString>) {
+    let behind = |pair: &[OsString]| pair[0] == "--report" && pair[1] == "lines";
+    let end = arguments.iter().position(|argument| argument == "--");
+    let ours = &arguments[..end.unwrap_or(arguments.len())];
+    if let Some(at) = ours.windows(2).position(behind) {
+        arguments[at] = "--report=lines".into();
+        arguments.remove(at + 1);
+    }
+}
+
 impl TextArgs {
+    /// Whether a report is of lines, which names then have to know.
+    pub(super) fn is_of_lines(&self) -> bool {
+        self.report == Some(ReportOf::Lines)
+    }
+
     /// Whether a report goes to stdout: it was asked for, or there is no other place for what was.
     pub(super) fn is_on_stdout(&self, outputs: &[Output]) -> bool {
         let is_report = |output: &Output| output.format() == Some(Format::TEXT);
         let is_shaped = self.peek.is_some() || self.min.is_some();
-        self.report || is_shaped && !outputs.iter().any(is_report)
+        self.report.is_some() || is_shaped && !outputs.iter().any(is_report)
     }
 
     /// How reports are to be.
     pub(super) fn style(&self) -> TextStyle {
         let stdout = std::io::stdout();
-        let size = (self.report || self.peek.is_some())
+        let size = (self.report.is_some() || self.peek.is_some())
             .then_some(&stdout)
             .filter(|stdout| stdout.is_terminal())
             .and_then(|stdout| rustix::termios::tcgetwinsize(stdout).ok());
@@ -56,6 +82,7 @@ impl TextArgs {
             },
             min_percent: self.min,
             peek: self.peek.clone(),
+            lines: self.is_of_lines(),
         }
     }
 }

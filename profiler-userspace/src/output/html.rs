@@ -15,7 +15,7 @@ mod page;
 mod tests;
 
 use super::bound::{Bound, HOW_TO_KEEP};
-use super::{Error, Style, timed};
+use super::{CalleeOrder, Error, Style, timed};
 use crate::profile::fold::visible;
 use crate::profile::{Activity, CallTree, Narrowed, Profile, TreeSample, Window, WindowTotals};
 use crate::text::number::grouped;
@@ -30,7 +30,7 @@ use std::io::Write;
 use std::time::Duration;
 
 /// What the data says it is; the number rises when the viewer has to change.
-const FORMAT: &str = "flame-bpf page 3";
+const FORMAT: &str = "flame-bpf page 4";
 
 /// One of the profiles that a page holds.
 #[derive(Clone, Debug)]
@@ -116,6 +116,8 @@ fn data(
     let header = json!({
         "format": FORMAT,
         "inverted": looks.inverted,
+        "reversed": looks.reverse,
+        "order": looks.order.map_or("", CalleeOrder::name),
         "chart": looks.chart,
         "height": looks.height,
         "runtimes": RuntimeKind::ALL.map(RuntimeKind::short),

@@ -28,7 +28,7 @@ pub use diff::{DiffFormat, Report as DiffReport, summary as diff_summary, write 
 pub use html::{Section, write_page};
 pub(crate) use style::length;
 use style::timed;
-pub use style::{MinWidth, Palette, Style};
+pub use style::{CalleeOrder, MinWidth, Palette, Style};
 pub use svg::frame_color;
 pub use text::hottest;
 pub use text_style::{Peek, TextStyle};

@@ -38,6 +38,8 @@ pub struct Style {
     pub inverted: bool,
     /// Merges stacks from the leaf, to show who called the functions where the time was spent.
     pub reverse: bool,
+    /// What stands left of what; unless said, callees are by name, and by weight where a graph is turned over or reversed.
+    pub order: Option<CalleeOrder>,
     /// Graphs show when what was counted, as flame charts.
     pub chart: bool,
     /// How frames read in folded text. A graph draws the delimiter, too, and has its own ways to
@@ -59,6 +61,7 @@ impl Default for Style {
             colors: Palette::default(),
             inverted: false,
             reverse: false,
+            order: None,
             chart: false,
             fold: FoldStyle::default(),
             text: TextStyle::default(),
@@ -76,11 +79,54 @@ impl Style {
             .map_or(Ok(()), |width| in_range("the width", width, 100..=100_000))
     }
 
+    /// Whether the heaviest callee is on the left.
+    pub(super) fn is_by_weight(&self) -> bool {
+        match self.order {
+            Some(order) => order == CalleeOrder::Weight,
+            None => self.inverted || self.reverse,
+        }
+    }
+
     /// The least width of a frame in pixels, where all of them share so many.
     pub(super) fn least_pixels(&self, frames_width: f64) -> f64 {
         match self.minwidth {
             MinWidth::Pixels(pixels) => pixels,
             MinWidth::Percent(percent) => frames_width * percent / 100.0,
+        }
+    }
+}
+
+/// The order of what a frame called, from the left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CalleeOrder {
+    /// By name, so that two graphs can be compared.
+    Name,
+    /// The heaviest first.
+    Weight,
+}
+
+impl CalleeOrder {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Weight => "weight",
+        }
+    }
+}
+
+impl FromStr for CalleeOrder {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        match text {
+            "name" => Ok(Self::Name),
+            "weight" => Ok(Self::Weight),
+            _ => Err(Error::Undrawable {
+                what: "the order",
+                given: text.to_owned(),
+                remedy: "name, or weight for the heaviest first".to_owned(),
+            }),
         }
     }
 }

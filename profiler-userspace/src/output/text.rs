@@ -6,8 +6,10 @@
 
 mod functions;
 mod layout;
+mod lines;
 mod owners;
 mod peek;
+mod runtimes;
 mod tree;
 
 #[cfg(test)]
@@ -46,6 +48,7 @@ pub(super) fn write(profile: &Profile, style: &Style, out: &mut dyn Write) -> Re
     let mut text = report.head(style);
     match &style.text.peek {
         Some(peek) => report.peek(peek, &mut text),
+        None if style.text.lines => report.lines(functions::USUAL_ROWS, &mut text),
         None => {
             report.functions(functions::USUAL_ROWS, "--min 0 shows all", &mut text);
             report.owners(&mut text);
@@ -55,7 +58,8 @@ pub(super) fn write(profile: &Profile, style: &Style, out: &mut dyn Write) -> Re
     Ok(out.write_all(text.as_bytes())?)
 }
 
-/// The functions that most time was spent in, as a table of so many rows.
+/// The functions that most time was spent in, as a table of so many rows: of a program that a runtime runs those that it
+/// runs, and native ones beside them.
 pub fn hottest(profile: &Profile, style: &TextStyle, rows: usize) -> String {
     let tree = CallTree::new(profile);
     let functions = Functions::new(profile, &tree);
@@ -66,8 +70,10 @@ pub fn hottest(profile: &Profile, style: &TextStyle, rows: usize) -> String {
         style,
         total: profile.total_weight(),
     };
-    let mut text = String::new();
-    report.functions(rows, "--report shows more", &mut text);
+    let (mut text, more) = (String::new(), "--report shows more");
+    if !report.runtimes(rows, more, &mut text) {
+        report.functions(rows, more, &mut text);
+    }
     text
 }
 

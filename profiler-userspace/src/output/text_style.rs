@@ -14,6 +14,8 @@ pub struct TextStyle {
     pub min_percent: Option<f64>,
     /// The functions to tell callers and callees of, instead of all else: a regular expression.
     pub peek: Option<Peek>,
+    /// The hottest lines, instead of all else.
+    pub lines: bool,
 }
 
 impl Default for TextStyle {
@@ -22,6 +24,7 @@ impl Default for TextStyle {
             columns: 80,
             min_percent: None,
             peek: None,
+            lines: false,
         }
     }
 }

@@ -79,6 +79,7 @@ fn described(left_out: &LeftOut, selection: &Selection, unit: &Unit, all: u64) -
             "no frame matches --root-at {}",
             patterns(&selection.root_at)
         ),
+        Reason::Native => "no frame is of a runtime, which --runtime-only asks for".to_owned(),
     };
     format!("{}: {why}", weighed(unit, left_out.weight, all))
 }

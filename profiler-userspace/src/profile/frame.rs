@@ -71,6 +71,16 @@ impl FrameKind {
         )
     }
 
+    /// Whether this is a function of a program that a runtime runs, interpreted or compiled.
+    pub fn is_of_runtime(self) -> bool {
+        matches!(self, Self::Jit | Self::Interpreted(_))
+    }
+
+    /// Whether it is one, where the frame that called it is one or not: what was inlined is what it was inlined into.
+    pub fn is_of_runtime_within(self, of_caller: bool) -> bool {
+        self.is_of_runtime() || (of_caller && self == Self::Inlined)
+    }
+
     /// The short name of a kind that a name does not tell by itself: `k`, `j`, `i`, or that of a runtime's language.
     pub const fn short(self) -> Option<&'static str> {
         match self {

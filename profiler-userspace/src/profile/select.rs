@@ -40,6 +40,9 @@ pub struct Selection {
     pub root_at: Vec<Pattern>,
     /// Whether a function that calls itself is one frame.
     pub collapse_recursion: bool,
+    /// Only frames of what runtimes run; native and kernel time is that of the innermost of them. Samples without one are
+    /// left out.
+    pub runtime_only: bool,
 }
 
 /// Why samples were left out.
@@ -57,6 +60,8 @@ pub enum Reason {
     Ignore,
     /// No frame is where stacks are to begin.
     RootAt,
+    /// No frame is of what a runtime runs.
+    Native,
 }
 
 /// What was left out for one reason.
@@ -329,6 +334,13 @@ impl Selecting<'_> {
     fn change(&mut self, sample: &mut Sample) -> Result<(), Reason> {
         let waker = sample.waker.map(|index| *self.profile.waker_at(index));
         let mut hides = false;
+        let shown = match self.is_alone {
+            true => waker.and_then(|waker| waker.user),
+            false => sample.user,
+        };
+        if !self.stacks.has_wanted_kind(&self.profile, shown) {
+            return Err(Reason::Native);
+        }
         if self.is_alone {
             // The stacks that are shown are of those who ended the waits.
             if waker.is_none() && self.stacks.cuts() {

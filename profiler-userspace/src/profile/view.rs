@@ -80,25 +80,32 @@ pub struct View {
     pub unit: Unit,
     frames: Frames,
     samples: Vec<ViewSample>,
+    /// For each frame where its code is, as a place among `origins`.
+    origin_of: Vec<u32>,
+    origins: IndexSet<String>,
 }
 
 impl View {
     /// How a profile reads.
     pub fn new(profile: &Profile) -> Self {
-        let (frames, stacks) = summed(profile, profile.samples().iter().copied());
-        Self::from_stacks(profile.unit.clone(), frames, stacks)
+        let summed = summed(profile, profile.samples().iter().copied());
+        Self::from_stacks(profile, summed)
     }
 
     /// How a profile reads that nobody needs any more: its memory is freed as it is read.
     pub fn of(mut profile: Profile) -> Self {
         let samples = profile.take_samples();
-        let unit = profile.unit.clone();
-        let (frames, stacks) = summed(&profile, samples.into_iter());
-        drop(profile);
-        Self::from_stacks(unit, frames, stacks)
+        let summed = summed(&profile, samples.into_iter());
+        Self::from_stacks(&profile, summed)
     }
 
-    fn from_stacks(unit: Unit, frames: Frames, stacks: Summed<Stack>) -> Self {
+    fn from_stacks(profile: &Profile, (frames, stacks): (Frames, Summed<Stack>)) -> Self {
+        let mut origins = IndexSet::default();
+        let origin = |(frame, code): &(Frame, Option<Code>)| {
+            let origin = code.map_or_else(String::new, |code| origin(profile, frame.kind, code));
+            super::number(&mut origins, origin)
+        };
+        let origin_of = frames.iter().map(origin).collect();
         let sample = |(stack, (weight, count)): (Stack, (u64, u64))| ViewSample {
             stack: stack.frames,
             thread_state: stack.thread_state,
@@ -107,7 +114,9 @@ impl View {
             count,
         };
         Self {
-            unit,
+            unit: profile.unit.clone(),
+            origin_of,
+            origins,
             frames,
             samples: stacks.into_iter().map(sample).collect(),
         }
@@ -123,6 +132,13 @@ impl View {
         self.frames.iter().map(|(frame, _)| frame)
     }
 
+    /// Where the code of each frame is, by their IDs: its module, and its source file where that is known; empty where neither
+    /// is.
+    pub fn origins(&self) -> impl ExactSizeIterator<Item = &str> {
+        let at = |origin: &u32| &*self.origins[*origin as usize];
+        self.origin_of.iter().map(at)
+    }
+
     /// All samples, no two of which are on the same stack.
     pub fn samples(&self) -> &[ViewSample] {
         &self.samples
@@ -133,6 +149,17 @@ impl View {
         let weights = self.samples.iter().map(|sample| sample.weight);
         weights.fold(0, u64::saturating_add)
     }
+}
+
+/// Where code is: `libz.so.1, /src/inflate.c`.
+fn origin(profile: &Profile, kind: FrameKind, code: Code) -> String {
+    let module = match code.mapping {
+        Some(mapping) => &*profile.mappings()[mapping.0 as usize].module,
+        None => kind.module_without_file(),
+    };
+    let file = &*profile.function_at(code.function).file;
+    let parts = [module, file].into_iter().filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 /// The frames of a profile, and its samples by stacks of them.

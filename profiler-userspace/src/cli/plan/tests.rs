@@ -3,7 +3,7 @@ mod events;
 mod probes;
 
 use super::*;
-use crate::output::{MinWidth, Palette};
+use crate::output::{CalleeOrder, MinWidth, Palette};
 use crate::plan::{CallGraph, Event, PerfEvent, PerfEventChoice, Sampling};
 use crate::probe::{Probe, ThreadKind, Waits, Wakers};
 use crate::profile::LabelFrames;
@@ -339,7 +339,7 @@ fn senseless_outputs_are_refused() {
 fn style_flags_make_the_style() {
     let plan = plan(
         "--title T --subtitle S --width 800 --height 20 --minwidth 0.5% --colors aqua --inverted --reverse \
-         --delimited --annotate",
+         --order name --delimited --annotate",
     );
     assert_eq!(plan.title.as_deref(), Some("T"));
     let expected = Style {
@@ -349,6 +349,7 @@ fn style_flags_make_the_style() {
         minwidth: MinWidth::Percent(0.5),
         inverted: true,
         reverse: true,
+        order: Some(CalleeOrder::Name),
         fold: FoldStyle {
             delimited: true,
             annotate: true,
@@ -372,6 +373,7 @@ fn style_flags_without_a_graph_are_refused() {
         "--colors aqua",
         "--inverted",
         "--reverse",
+        "--order weight",
     ] {
         let flag = look.split(' ').next().unwrap();
         let error = plan_for(look, false).unwrap_err().to_string();

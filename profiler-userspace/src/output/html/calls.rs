@@ -15,6 +15,8 @@ struct Function {
     name: String,
     kind: u32,
     module: String,
+    /// The source file; empty if that is not known.
+    file: String,
 }
 
 /// A node behind the root.
@@ -44,7 +46,9 @@ impl Calls {
             .map(|(_, (frame, code))| {
                 let mapping = code.and_then(|code| code.mapping);
                 let module = mapping.map(|mapping| &profile.mappings()[mapping.0 as usize].module);
+                let file = code.map(|code| &*profile.function_at(code.function).file);
                 let function = Function {
+                    file: visible(file.unwrap_or_default()).into_owned(),
                     name: visible(&frame.name).into_owned(),
                     kind: kind(frame.kind),
                     module: module.map_or_else(String::new, |module| visible(module).into_owned()),
@@ -122,6 +126,10 @@ impl Calls {
             .iter()
             .map(|function| names.number(&function.module));
         columns.push("frame_module", module);
+        let file = functions
+            .iter()
+            .map(|function| names.number(&function.file));
+        columns.push("frame_file", file);
         let kind = functions.iter().map(|function| function.kind.into());
         columns.push("frame_kind", kind);
         let mut weights = vec![0_u64; functions.len()];

@@ -9,21 +9,27 @@ use std::io::{self, Write};
 const FRAME: &str = include_str!("viewer/viewer.html");
 const STYLE: &str = include_str!("viewer/viewer.css");
 /// The parts of the script, which share one scope.
-pub(super) const SCRIPT: [(&str, &str); 16] = [
+pub(super) const SCRIPT: [(&str, &str); 22] = [
     ("unpack.js", include_str!("viewer/unpack.js")),
     ("owners.js", include_str!("viewer/owners.js")),
     ("filter.js", include_str!("viewer/filter.js")),
     ("tree.js", include_str!("viewer/tree.js")),
     ("chart.js", include_str!("viewer/chart.js")),
+    ("runtime.js", include_str!("viewer/runtime.js")),
     ("label.js", include_str!("../web/label.js")),
+    ("order.js", include_str!("../web/order.js")),
+    ("copy.js", include_str!("../web/copy.js")),
     ("text.js", include_str!("viewer/text.js")),
     ("colors.js", include_str!("viewer/colors.js")),
+    ("tip.js", include_str!("viewer/tip.js")),
     ("graph.js", include_str!("viewer/graph.js")),
     ("search.js", include_str!("viewer/search.js")),
     ("table.js", include_str!("viewer/table.js")),
     ("time.js", include_str!("viewer/time.js")),
     ("save.js", include_str!("viewer/save.js")),
     ("address.js", include_str!("viewer/address.js")),
+    ("compare.js", include_str!("viewer/compare.js")),
+    ("compared.js", include_str!("viewer/compared.js")),
     ("controls.js", include_str!("viewer/controls.js")),
     ("viewer.js", include_str!("viewer/viewer.js")),
 ];

@@ -42,7 +42,7 @@ fn nodes_are_in_the_order_of_a_flame_graph() {
     let (mut names, mut columns) = (Names::default(), Columns::default());
     calls.push(&[], &mut names, &mut columns);
     let shapes = columns.shapes(0);
-    assert_eq!(shapes[4], json!(["node_up", 6]));
+    assert_eq!(shapes[5], json!(["node_up", 6]));
     let mut places: Vec<(u32, u64)> = tree
         .samples()
         .iter()

@@ -37,35 +37,35 @@ pub(super) fn draw(chart: &Chart, width: f64, top: f64, body: &mut String) -> f6
         );
     }
     body.push_str(r#""/>"#);
-    let step = step(end, inner);
     let _ = write!(
         body,
         r#"<g font-family="monospace" font-size="12" text-anchor="middle" {INK}>"#
     );
-    let mut time = 0.0;
-    while time <= end as f64 {
-        let x =
-            Pixels(place(time).clamp(f64::from(MARGIN) + 20.0, width - f64::from(MARGIN) - 20.0));
-        let seconds = (time / 1e3).round() / 1e6;
-        let _ = write!(
-            body,
-            r#"<text x="{x}" y="{}">{seconds} s</text>"#,
-            Pixels(top + BARS + 13.0)
-        );
-        time += step;
+    for time in times(chart, inner / end as f64) {
+        let x = place(time as f64);
+        let x = Pixels(x.clamp(f64::from(MARGIN) + 20.0, width - f64::from(MARGIN) - 20.0));
+        let y = Pixels(top + BARS + 13.0);
+        let _ = write!(body, r#"<text x="{x}" y="{y}">{}</text>"#, seconds(time));
     }
     body.push_str("</g>");
     HEIGHT
 }
 
-/// The step between times that are written, in nanoseconds: 1, 2 or 5 of some power of ten, such that there is room.
-fn step(end: u64, inner: f64) -> f64 {
-    let least = end as f64 * ROOM / inner;
-    let power = 10_f64.powf(least.log10().floor());
-    let digit = [1.0, 2.0, 5.0]
-        .into_iter()
-        .find(|digit| digit * power >= least);
-    (digit.unwrap_or(10.0) * power).max(1.0)
+/// The times that are written: where windows begin and end, such that each has room. Within a window nothing has a time.
+fn times(chart: &Chart, scale: f64) -> Vec<u64> {
+    let borders = chart.windows.iter().flat_map(|span| [span.start, span.end]);
+    let mut times: Vec<u64> = Vec::new();
+    for time in borders {
+        let has_room = |last: &u64| (time - last) as f64 * scale >= ROOM;
+        if times.last().is_none_or(has_room) {
+            times.push(time);
+        }
+    }
+    times
+}
+
+fn seconds(ns: u64) -> String {
+    format!("{:.2} s", ns as f64 / 1e9)
 }
 
 /// A time since the first window began.
@@ -78,15 +78,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_have_round_steps_with_room_for_each() {
-        for (end, inner, expected) in [
-            (10_000_000_000, 1180.0, 1e9),
-            (10_000_000_000, 370.0, 5e9),
-            (2_340_000_000, 1180.0, 2e8),
-            (1, 1180.0, 1.0),
-        ] {
-            assert_eq!(step(end, inner), expected, "{end}");
-        }
+    fn times_are_those_of_borders_of_windows_with_room_for_each() {
+        let span = |number: u64| Span {
+            start: number * 300_000_000,
+            end: (number + 1) * 300_000_000,
+            weight: 1,
+        };
+        let chart = Chart {
+            own: Vec::new(),
+            weights: Vec::new(),
+            windows: (0..8).map(span).collect(),
+            resolution: std::time::Duration::from_millis(300),
+        };
+        let texts = |inner: f64| -> Vec<String> {
+            let all = times(&chart, inner / 2_400_000_000.0);
+            all.into_iter().map(seconds).collect()
+        };
+        assert_eq!(
+            texts(400.0),
+            ["0.00 s", "0.60 s", "1.20 s", "1.80 s", "2.40 s"]
+        );
+        assert_eq!(texts(240.0), ["0.00 s", "0.90 s", "1.80 s"]);
         assert_eq!(clock(1_234_567_890), "1.235 s");
     }
 }

@@ -124,6 +124,7 @@ impl<'a> Frames<'a> {
                 .map(|meaning| (meaning.label(), meaning.color(0.7)))
                 .collect(),
             notes: Vec::with_capacity(folded.names.len()),
+            origins: (Vec::new(), vec![0; folded.names.len()]),
             is_hatched: !self.comparison.claims,
         };
         let mut names = Vec::with_capacity(folded.names.len());

@@ -40,7 +40,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    pub(super) fn new(tree: &Tree, style: &Style) -> Self {
+    pub(super) fn new(tree: &Tree, is_by_weight: bool, style: &Style) -> Self {
         let width = f64::from(style.width.unwrap_or(NOMINAL_WIDTH));
         let inner = width - 2.0 * f64::from(MARGIN);
         let scale = inner / tree.total().max(1) as f64;
@@ -55,10 +55,18 @@ impl Layout {
         };
         // For each level the span that may still grow.
         let mut open: Vec<Option<Span>> = Vec::new();
-        for (index, node) in tree.nodes.iter().enumerate() {
+        let places = match is_by_weight {
+            true => tree.by_weight(),
+            false => {
+                let lefts = tree.nodes.iter().map(|node| node.left);
+                lefts.enumerate().collect()
+            }
+        };
+        for (index, left) in places {
+            let node = &tree.nodes[index];
             let span = Span {
                 level: node.depth,
-                x: node.left as f64 * scale,
+                x: left as f64 * scale,
                 width: node.weight as f64 * scale,
             };
             if index == 0 || span.width >= least {
@@ -129,7 +137,7 @@ mod tests {
             minwidth,
             ..Style::default()
         };
-        Layout::new(&tree, &style)
+        Layout::new(&tree, false, &style)
     }
 
     #[test]

@@ -5,12 +5,14 @@
 //!
 //! Numbers are little endian in groups of seven bits, the top bit set on all but the last byte:
 //!
-//! - the texts' size in bytes, then the texts, a line each: title, subtitle, unit, balance, the legend's labels, names, notes;
-//! - whether something was lost, whether the graph grows downwards, a frame's height, the least width in millionths of
+//! - the texts' size in bytes, then the texts, a line each: title, subtitle, unit, balance, the legend's labels, names, notes, origins;
+//! - whether something was lost, whether the graph grows downwards, whether it begins with the leaves, 1 if callees are to be
+//!   by name and 2 if by weight and 0 if as is usual, a frame's height, the least width in millionths of
 //!   a pixel or of a percent, whether it is the latter, whether it is a flame chart, whether frames are hatched, and how
 //!   many notes there are: as many as names, or none;
 //! - the size of the legend, and three bytes for each of its colours;
-//! - the number of names, and for each its place in the legend plus one, then for each three bytes of colour;
+//! - the number of names, and for each its place in the legend plus one, then for each three bytes of colour, then for each
+//!   its place among the origins plus one;
 //! - the number of frames, and in preorder from the one behind the root: by how much each is nearer to the root than
 //!   a child of the one before; its name, 0 for the next one that is new, else its place plus one; then from the root
 //!   on: its own weight;
@@ -25,7 +27,7 @@ use super::color::Color;
 use super::draw::Texts;
 use super::paint::Paints;
 use super::tree::Tree;
-use crate::output::{MinWidth, Style};
+use crate::output::{CalleeOrder, MinWidth, Style};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use flate2::{Compression, write::ZlibEncoder};
 use std::io::{self, Write};
@@ -57,6 +59,7 @@ pub(super) fn pack(
         .chain(labels)
         .chain(names)
         .chain(paints.notes.iter().map(|note| &**note))
+        .chain(paints.origins.0.iter().map(|origin| &**origin))
         .collect();
     let lines = lines.join("\n");
     number(lines.len() as u64, &mut bytes);
@@ -68,6 +71,13 @@ pub(super) fn pack(
     };
     number(texts.is_lossy.into(), &mut bytes);
     number(style.inverted.into(), &mut bytes);
+    number(style.reverse.into(), &mut bytes);
+    let order = match style.order {
+        None => 0,
+        Some(CalleeOrder::Name) => 1,
+        Some(CalleeOrder::Weight) => 2,
+    };
+    number(order, &mut bytes);
     number(style.height.into(), &mut bytes);
     number((least * 1e6) as u64, &mut bytes);
     number(is_share.into(), &mut bytes);
@@ -85,6 +95,9 @@ pub(super) fn pack(
     }
     for paint in &paints.of_names {
         three(paint.color, &mut bytes);
+    }
+    for origin in &paints.origins.1 {
+        number((*origin).into(), &mut bytes);
     }
 
     number(tree.nodes.len() as u64, &mut bytes);
@@ -223,16 +236,16 @@ mod tests {
         let lines = String::from_utf8(reader.skip(size)).expect("UTF-8");
         let lines: Vec<&str> = lines.split('\n').collect();
         assert_eq!(lines[..4], ["Flame Graph", "", "samples", ""]);
-        assert_eq!(reader.numbers(8), [0, 1, 16, 250_000, 1, 0, 0, 0]);
+        assert_eq!(reader.numbers(10), [0, 1, 0, 0, 16, 250_000, 1, 0, 0, 0]);
         let legend = reader.number();
         assert_eq!(legend as usize, paints.legend.len());
         reader.skip(3 * legend);
         let names = reader.number();
         assert_eq!(
             lines[4 + legend as usize..],
-            ["all", "a", "b", "c", "d", "b"]
+            ["all", "a", "b", "c", "d", "b", "kernel"]
         );
-        reader.skip(names + 3 * names);
+        reader.skip(names + 3 * names + names);
         let frames = reader.number();
         assert_eq!(reader.numbers(frames - 1), [0, 0, 0, 2, 2]);
         assert_eq!(reader.numbers(frames - 1), [0, 0, 0, 0, 0]);

@@ -9,12 +9,15 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 /// The parts of the script, which share one scope.
-const SCRIPT: [&str; 7] = [
+const SCRIPT: [&str; 10] = [
     include_str!("script/unpack.js"),
     include_str!("../web/label.js"),
+    include_str!("../web/order.js"),
+    include_str!("../web/copy.js"),
     include_str!("script/draw.js"),
     include_str!("script/axis.js"),
     include_str!("script/bars.js"),
+    include_str!("script/tip.js"),
     include_str!("script/search.js"),
     include_str!("script/main.js"),
 ];

@@ -4,10 +4,13 @@
 
 use super::color::Color;
 use super::colors::{self, Look, Meaning};
-use super::tree::Tree;
+use super::tree::{Tree, drawn};
 use crate::output::Palette;
-use crate::profile::View;
-use std::collections::BTreeSet;
+use crate::profile::fold::visible;
+use crate::profile::{Frame, View};
+use indexmap::IndexSet;
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
 
 /// A name's colour.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +29,8 @@ pub(super) struct Paints {
     pub(super) legend: Vec<(&'static str, Color)>,
     /// What is said of a frame instead of its weight, by the tree's names; empty where its weight is what there is to say.
     pub(super) notes: Vec<String>,
+    /// Where the code of the tree's names is, each once, and for each name its place there plus one; 0 where it is not known.
+    pub(super) origins: (Vec<String>, Vec<u32>),
     /// Whether frames are hatched, since nothing is claimed of them.
     pub(super) is_hatched: bool,
 }
@@ -49,7 +54,32 @@ impl Paints {
                 .map(|meaning| (meaning.label(), meaning.sample()))
                 .collect(),
             notes: Vec::new(),
+            origins: origins(view, tree),
             is_hatched: false,
         }
     }
+}
+
+/// What is said of a name that several modules or files have.
+const SEVERAL: &str = "several modules or files";
+
+/// Where the code of a tree's names is.
+fn origins(view: &View, tree: &Tree) -> (Vec<String>, Vec<u32>) {
+    let mut of_frames: HashMap<Cow<'_, Frame>, &str> = HashMap::new();
+    for (frame, origin) in view.frames().zip(view.origins()) {
+        of_frames
+            .entry(drawn(frame))
+            .and_modify(|known| *known = if *known == origin { origin } else { SEVERAL })
+            .or_insert(origin);
+    }
+    let mut all: IndexSet<Cow<'_, str>> = IndexSet::new();
+    let of_names = (tree.names.iter())
+        .map(
+            |name| match of_frames.get(name).filter(|origin| !origin.is_empty()) {
+                Some(origin) => all.insert_full(visible(origin)).0 as u32 + 1,
+                None => 0,
+            },
+        )
+        .collect();
+    (all.into_iter().map(Cow::into_owned).collect(), of_names)
 }

@@ -142,6 +142,48 @@ impl Tree {
         }
     }
 
+    /// The places of all nodes, callers before what they called and the heaviest callee first, each with the weight that is
+    /// then to the left of it. Of equal ones the first by name comes first.
+    pub(super) fn by_weight(&self) -> Vec<(usize, u64)> {
+        let behind = self.behind();
+        let mut sorted = Vec::with_capacity(self.nodes.len());
+        // The next one is the last.
+        let mut waiting = vec![(0, 0_u64)];
+        while let Some((node, left)) = waiting.pop() {
+            sorted.push((node, left));
+            let inside = |child: &usize| *child < behind[node];
+            let next = |child: &usize| Some(behind[*child]).filter(inside);
+            let called = std::iter::successors(Some(node + 1).filter(inside), next);
+            let mut called: Vec<usize> = called.collect();
+            called.sort_by_key(|child| std::cmp::Reverse(self.nodes[*child].weight));
+            let mut at = left;
+            let begin = waiting.len();
+            for child in called {
+                waiting.push((child, at));
+                at = at.saturating_add(self.nodes[child].weight);
+            }
+            waiting[begin..].reverse();
+        }
+        sorted
+    }
+
+    /// For each node the place of the first one that is not above it.
+    fn behind(&self) -> Vec<usize> {
+        let mut behind = vec![0; self.nodes.len()];
+        // The nodes below the one that is looked at.
+        let mut open: Vec<usize> = Vec::new();
+        for (place, node) in self.nodes.iter().enumerate() {
+            for closed in open.drain((node.depth as usize).min(open.len())..) {
+                behind[closed] = place;
+            }
+            open.push(place);
+        }
+        for left in open {
+            behind[left] = self.nodes.len();
+        }
+        behind
+    }
+
     /// The weight of everything.
     pub(super) fn total(&self) -> u64 {
         self.nodes[0].weight
@@ -206,6 +248,28 @@ pub(super) mod tests {
     pub(in crate::output::svg) fn tree(text: &str) -> Tree {
         let profile = parse(text.as_bytes(), Unit::Samples).expect("folded text");
         Tree::new(&View::new(&profile), &Style::default()).0
+    }
+
+    #[test]
+    fn by_weight_the_heaviest_callee_is_first_and_all_are_there() {
+        let tree = tree("a;b;c 1\na;b 2\na 4\na;d 8\ne 16\nf 16\n");
+        let sorted = tree.by_weight();
+        let read: Vec<_> = sorted
+            .iter()
+            .map(|(place, left)| (tree.name(&tree.nodes[*place]), *left))
+            .collect();
+        assert_eq!(
+            read,
+            [
+                ("all", 0),
+                ("e", 0),
+                ("f", 16),
+                ("a", 32),
+                ("d", 32),
+                ("b", 40),
+                ("c", 40)
+            ]
+        );
     }
 
     #[test]

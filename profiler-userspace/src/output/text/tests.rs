@@ -1,6 +1,6 @@
 use super::*;
-use crate::profile::Unit;
 use crate::profile::fold;
+use crate::profile::{FrameKind, Unit};
 
 const FOLDED: &[u8] =
     b"web;main;serve;parse 60\nweb;main;serve;send;write_[k] 25\nweb;main;serve;serve 5\n\
@@ -62,4 +62,77 @@ fn a_function_is_shown_between_its_callers_and_callees() {
     ];
     assert_eq!(rows, expected);
     assert!(peek("nowhere").contains("no function matches `nowhere`"));
+}
+
+#[test]
+fn of_an_interpreted_program_the_hottest_functions_have_native_time_and_native_ones_beside_them() {
+    let text = b"py;main;eval;handle_[py];parse_[py] 10\npy;main;eval;handle_[py];parse_[py];match 30\n\
+        py;main;eval;handle_[py];match;read_[k] 20\npy;main;eval;handle_[py];handle_[py] 5\npy;main 35\n";
+    let table = |text: &[u8]| {
+        let profile = fold::parse(text, Unit::Samples).unwrap();
+        hottest(&profile, &TextStyle::default(), 10)
+    };
+    let table_of = table(text);
+    let rows: Vec<&str> = table_of.lines().skip(1).take(4).collect();
+    let expected = [
+        "  self  total  interpreted or JIT-compiled    self  native function",
+        " 40.0%  40.0%  parse [py]                    35.0%  main",
+        " 25.0%  65.0%  handle [py]                   30.0%  match",
+        "                                             20.0%  read [k]",
+    ];
+    assert_eq!(rows, expected, "{table_of}");
+    assert!(
+        table_of.lines().all(|line| line.chars().count() <= 80),
+        "{table_of}"
+    );
+    // Mostly native.
+    assert!(table(b"py;main;run_[py] 4\npy;main;work 6\n").contains("module"));
+}
+
+#[test]
+fn the_hottest_lines_have_their_functions_and_what_has_no_line_is_counted() {
+    let mut profile = crate::profile::FrameProfile::new(crate::profile::Profile::new(
+        Unit::Samples,
+        crate::profile::Window::default(),
+    ));
+    let at = |name, line| crate::profile::SourceFrame {
+        frame: crate::profile::FrameRef {
+            name,
+            kind: FrameKind::User,
+        },
+        file: if line > 0 { "/src/app.c" } else { "" },
+        line,
+    };
+    let stacks = [
+        (vec![at("main", 3), at("work", 12)], 60),
+        (vec![at("main", 3), at("work", 14)], 25),
+        (vec![at("main", 3), at("work", 12), at("work", 12)], 5),
+        (vec![at("main", 4), at("memcpy", 0)], 10),
+    ];
+    for (stack, weight) in &stacks {
+        profile.push(stack, *weight, 1);
+    }
+    let style = Style {
+        text: TextStyle {
+            lines: true,
+            ..TextStyle::default()
+        },
+        ..Style::default()
+    };
+    let mut out = Vec::new();
+    write(&profile.into_profile(), &style, &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let rows: Vec<&str> = text
+        .lines()
+        .skip_while(|line| !line.contains("sum"))
+        .collect();
+    let expected = [
+        "  self    sum  total  line           function",
+        " 65.0%  65.0%  65.0%  /src/app.c:12  work",
+        " 25.0%  90.0%  25.0%  /src/app.c:14  work",
+        "  0.0%  90.0%  90.0%  /src/app.c:3   main",
+        "  0.0%  90.0%  10.0%  /src/app.c:4   main",
+        "4 of 4 lines; 10.0% in code whose lines are not known",
+    ];
+    assert_eq!(rows, expected, "{text}");
 }

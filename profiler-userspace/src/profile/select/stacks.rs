@@ -76,14 +76,27 @@ impl<'a> Stacks<'a> {
         !self.selection.root_at.is_empty()
     }
 
+    /// Whether a stack has a frame of a kind that is shown at all.
+    pub(super) fn has_wanted_kind(
+        &self,
+        profile: &Profile,
+        stack: Option<NormalizedStackIndex>,
+    ) -> bool {
+        let is_of_runtime =
+            |location: &LocationIndex| profile.location_at(*location).kind.is_of_runtime();
+        let has = |stack| profile.stack_at(stack).locations.iter().any(is_of_runtime);
+        !self.selection.runtime_only || stack.is_some_and(has)
+    }
+
     /// What of a stack is wanted.
     pub(super) fn change(&mut self, profile: &mut Profile, index: NormalizedStackIndex) -> Changed {
         let Selection {
             hide,
             collapse_recursion,
+            runtime_only,
             ..
         } = self.selection;
-        if hide.is_empty() && !self.cuts() && !collapse_recursion {
+        if hide.is_empty() && !self.cuts() && !collapse_recursion && !runtime_only {
             return Changed {
                 whole: Some(index),
                 from_root: None,
@@ -95,6 +108,19 @@ impl<'a> Stacks<'a> {
         }
         let stack = profile.stack_at(index).clone();
         let mut levels = self.levels(profile, &stack);
+        if *runtime_only {
+            levels.retain(|level| profile.location_at(level.location).kind.is_of_runtime());
+        }
+        let nothing = Changed {
+            whole: None,
+            from_root: None,
+            hides: false,
+        };
+        if *runtime_only && levels.is_empty() {
+            // How the walk of native frames alone ended says nothing.
+            self.changed.insert(index, nothing);
+            return nothing;
+        }
         let all = levels.len();
         if !hide.is_empty() {
             levels.retain(|level| !self.is_hidden(level));

@@ -302,3 +302,21 @@ fn owners_are_hidden_and_rooted_at_as_frames_are() {
     };
     assert_eq!(selected(both), ("work 11\n".to_owned(), 11));
 }
+
+#[test]
+fn of_what_runtimes_run_native_and_kernel_time_is_that_of_the_innermost_function() {
+    let stacks = "py;main;eval;handle_[py];match 30\npy;main;eval;handle_[py];match;read_[k] 20\n\
+        py;main;eval;handle_[py];eval;parse_[py] 5\npy;main;init 7\nnode;start;tick_[j];add_[i];memcpy 3\n";
+    let profile = parse(stacks.as_bytes(), Unit::Samples).unwrap();
+    let selection = Selection {
+        runtime_only: true,
+        ..Selection::default()
+    };
+    let selected = selection.of(profile).unwrap();
+    let expected = "node;tick;add_[i] 3\npy;handle 50\npy;handle;parse 5\n";
+    assert_eq!(text(&selected.profile), expected);
+    let [left_out] = selected.left_out[..] else {
+        panic!("{:?}", selected.left_out);
+    };
+    assert_eq!((left_out.reason, left_out.weight), (Reason::Native, 7));
+}

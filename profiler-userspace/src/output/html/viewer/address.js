@@ -15,7 +15,7 @@ function addressOf(state, usual, path) {
     }
   };
   keep('event', state.profile, 0);
-  for (const name of ['view', 'group', 'color', 'query']) {
+  for (const name of ['view', 'group', 'color', 'order', 'frames', 'lanes', 'query']) {
     keep(name, state[name], usual[name]);
   }
   keep('function', state.view === 'sandwich' ? state.focus : 0, 0);
@@ -23,13 +23,17 @@ function addressOf(state, usual, path) {
     const own = state.choice[name];
     keep(name, name === 'range' && own ? own.join('-') : own, value);
   }
+  keep('base', state.base ? state.base.join('-') : '', '');
   keep('zoom', path.length <= MAX_KEPT_DEPTH ? path.join('.') : '', '');
   return '#' + kept;
 }
 
-function keepAddress(address) {
+function keepAddress(address, isStep) {
+  if (address === (location.hash || '#')) {
+    return;
+  }
   try {
-    history.replaceState(null, '', address);
+    history[isStep ? 'pushState' : 'replaceState'](null, '', address);
   } catch (refused) {
     // A sandbox forbids it; the view is none the worse.
   }
@@ -55,6 +59,9 @@ function restoreState(address, profile, state) {
   state.view = oneOf('view', views, state.view);
   state.group = oneOf('group', ['none', ...WAYS.filter((way) => profile.ways[way].labels.length > 0)], state.group);
   state.color = oneOf('color', ['kind', 'module', 'state'], state.color);
+  state.order = oneOf('order', ['name', 'weight'], state.order);
+  state.frames = hasRuntimes(profile) ? oneOf('frames', ['all', 'runtime'], 'all') : 'all';
+  state.lanes = oneOf('lanes', ['none', ...WAYS], state.lanes);
   state.query = kept.get('query') || '';
   state.focus = numberIn(kept.get('function'), frames) || 0;
   choice.state = oneOf('state', ['all', 'off', ...STATES], 'all');
@@ -63,8 +70,12 @@ function restoreState(address, profile, state) {
     const key = numberIn(kept.get(way), profile.ways[way].labels.length);
     choice[way] = key === null ? -1 : key;
   }
-  const [first, last] = (kept.get('range') || '').split('-').map((text) => numberIn(text, profile.windows.length));
-  choice.range = first !== null && last !== null && last !== undefined && first <= last ? [first, last] : null;
+  const rangeIn = (text) => {
+    const [first, last] = (text || '').split('-').map((part) => numberIn(part, profile.windows.length));
+    return first !== null && last !== null && last !== undefined && first <= last ? [first, last] : null;
+  };
+  choice.range = rangeIn(kept.get('range'));
+  state.base = rangeIn(kept.get('base'));
   const path = (kept.get('zoom') || '').split('.').map((text) => numberIn(text, frames));
   return path.filter((frame) => frame !== null);
 }

@@ -7,17 +7,39 @@
 // More candidates than this at one border are not compared: narrow ones change little.
 const MOST_CANDIDATES = 8;
 
-function chartTree(profile, values, way, range) {
+// A chart for each key of `way`, the heaviest first, so that each thread or process has a lane of its own.
+function chartLanes(profile, values, way, range) {
+  const { samples, frames } = profile;
+  const keyOf = (i) => (values[i] > 0 ? way.of[samples.owner[i]] + 1 : -1);
+  const { order, begins } = inGroups(samples.count, way.labels.length + 1, keyOf);
+  const lanes = [];
+  for (let key = 0; key <= way.labels.length; key += 1) {
+    const among = order.subarray(begins[key], begins[key + 1]);
+    if (among.length > 0) {
+      const tree = chartTree(profile, values, null, range, among);
+      // What no key has is named by what it lacks.
+      tree.frame[0] = key > 0 ? way.frames[key - 1] : frames.noStack;
+      lanes.push(tree);
+    }
+  }
+  return lanes.sort((a, b) => b.weight[0] - a.weight[0]);
+}
+
+// The chart of some samples, by node, of all without `among`; below a frame for each key of `way` if there is one.
+function chartTree(profile, values, way, range, among) {
   const [first, last] = range || [0, profile.windows.length - 1];
-  const { order, begins } = inGroups(profile.samples.count, profile.windows.length, (i) => profile.samples.window[i]);
+  const at = (i) => (among ? among[i] : i);
+  const count = among ? among.length : profile.samples.count;
+  const { order, begins } = inGroups(count, profile.windows.length, (i) => profile.samples.window[at(i)]);
+  order.forEach((i, place) => { order[place] = at(i); });
   const rows = [];
   const origin = profile.windows[first][0];
   let behind = 0;
   for (let window = first; window <= last; window += 1) {
     const start = Math.max(behind, profile.windows[window][0] - origin);
     behind = Math.max(start + 1, profile.windows[window][1] - origin);
-    const among = order.subarray(begins[window], begins[window + 1]);
-    rows.push({ start, end: behind, tree: wholeTree(profile, values, way, among) });
+    const own = order.subarray(begins[window], begins[window + 1]);
+    rows.push({ start, end: behind, tree: wholeTree(profile, values, way, own) });
   }
   return arrange(rows, origin, profile.frames.name);
 }
@@ -187,6 +209,12 @@ function finishChart(own, rows, origin) {
   }
   orderByLevel(tree);
   return tree;
+}
+
+// From when to when a zoom into a frame of a chart leads: to whole windows, since order within them means nothing.
+function spanOfZoom(tree, node) {
+  const { start, end } = node === 0 ? { start: tree.origin, end: tree.origin + tree.total[0] } : aroundFrame(tree, node);
+  return { begin: start - tree.origin, end: end - tree.origin };
 }
 
 // The windows that a frame of a chart is in: from when to when they are, and what was counted in them.

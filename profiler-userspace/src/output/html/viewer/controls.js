@@ -59,6 +59,11 @@ function offerAll(controls, page, state) {
   }
   const groups = WAYS.filter((way) => profile.ways[way].labels.length > 0).map((way) => [way, WAY_LABELS[way]]);
   controls.offer('group', 'Group by', groups.length > 0 ? [['none', 'nothing'], ...groups] : [], state.group);
+  const frames = [['all', 'all'], ['runtime', 'runtime only']];
+  controls.offer('frames', 'Frames', hasRuntimes(profile) ? frames : [], state.frames);
+  controls.offer('order', 'Order by', [['name', 'name'], ['weight', 'weight']], state.order || 'name');
+  const lanes = groups.length > 0 && profile.windows.length > 1 ? [['none', 'none'], ...groups] : [];
+  controls.offer('lanes', 'Lanes of chart', lanes, state.lanes);
   const hasModules = new Set(profile.frames.module).size > 2;
   const colors = [['kind', 'kind', true], ['module', 'module', hasModules], ['state', 'state', isMixed]];
   controls.offer('color', 'Colour by', colors.filter(([, , has]) => has), state.color);

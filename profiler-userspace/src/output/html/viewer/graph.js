@@ -16,7 +16,8 @@ function makeGraph(elements, rowHeight, events) {
   const graph = {
     // Each part is a tree and where it grows: 1 is down. The first part has the shared row.
     parts: [], frames: null, colors: [], hits: null,
-    zoom: { part: 0, node: 0 }, pointed: null,
+    // `cursor` is where a mouse points at something, in the window.
+    zoom: { part: 0, node: 0 }, pointed: null, cursor: null,
     width: 0, height: 0, column: 7.3, joined: 0,
   };
   let isWaiting = false;
@@ -27,12 +28,26 @@ function makeGraph(elements, rowHeight, events) {
     return graph.parts.reduce((rows, part) => (part.direction < 0 ? part.tree.levels - 1 : rows), 0);
   }
 
+  // Lanes stand one below the other, each with a row of its own that its frames grow from.
+  const hasLanes = () => graph.parts.length > 0 && graph.parts[0].base !== undefined;
+
+  function levelsOf(part) {
+    return hasLanes() ? graph.parts[part].rows : graph.parts[part].tree.levels;
+  }
+
+  function baseOf(part) {
+    return hasLanes() ? graph.parts[part].base : rootRow();
+  }
+
   function rowCount() {
+    if (hasLanes()) {
+      return graph.parts.reduce((rows, part) => rows + part.rows, 0);
+    }
     return graph.parts.reduce((rows, part) => rows + part.tree.levels - 1, 1);
   }
 
   function rowOf(part, depth) {
-    return rootRow() + graph.parts[part].direction * depth;
+    return baseOf(part) + graph.parts[part].direction * depth;
   }
 
   // Sizes follow the window; frames that end below it are reached by scrolling.
@@ -66,8 +81,25 @@ function makeGraph(elements, rowHeight, events) {
     return graph.parts.length === 1 && graph.parts[0].direction < 0;
   }
 
+  // Lanes are as high as what is wide enough to be seen: a few rare deep stacks would push the next lane out of sight.
+  function layLanes() {
+    let rows = 0;
+    for (const part of graph.parts.filter(({ isLane }) => isLane)) {
+      const { tree, direction } = part;
+      const { begin, end, scale } = scaleOf(0);
+      part.rows = 1;
+      for (let i = 0; i < tree.count; i += 1) {
+        const isSeen = tree.total[i] * scale >= LEAST && tree.left[i] < end && tree.left[i] + tree.total[i] > begin;
+        part.rows = isSeen ? Math.max(part.rows, tree.depth[i] + 1) : part.rows;
+      }
+      part.base = direction > 0 ? rows : rows + part.rows - 1;
+      rows += part.rows;
+    }
+  }
+
   // A graph that is lower than the window stands at the edge where its root is.
   function layOut() {
+    layLanes();
     const height = rowCount() * rowHeight;
     spacer.style.height = Math.max(0, height - graph.height) + 'px';
     graph.offset = isUpward() ? Math.max(0, graph.height - height) : 0;
@@ -103,19 +135,57 @@ function makeGraph(elements, rowHeight, events) {
     for (let part = 0; part < graph.parts.length; part += 1) {
       const { tree, direction } = graph.parts[part];
       for (let row = first; row <= last; row += 1) {
-        const depth = (row - rootRow()) * direction;
-        if (depth >= (part === 0 ? 0 : 1) && depth < tree.levels) {
+        const depth = (row - baseOf(part)) * direction;
+        if (depth >= (part === 0 || hasLanes() ? 0 : 1) && depth < levelsOf(part)) {
           drawRow(part, depth, row * rowHeight - top);
         }
       }
     }
+    drawWindows();
     keepRootInView(top);
     drawPointed(top);
+  }
+
+  // Where the windows of a chart end, and on the row of each lane how much was counted in them.
+  function drawWindows() {
+    const { windows, origin } = graph.parts[0].tree;
+    if (!windows) {
+      return;
+    }
+    const { begin, scale } = scaleOf(0);
+    const x = (time) => (time - origin - begin) * scale;
+    const rate = ({ start, end, weight }) => weight / (end - start);
+    let most = 0;
+    for (const { tree } of graph.parts) {
+      most = tree.windows.reduce((rates, window) => Math.max(rates, rate(window)), most);
+    }
+    pen.fillStyle = looks.ink;
+    if (x(windows[0].end) - x(windows[0].start) > 4) {
+      pen.globalAlpha = 0.15;
+      windows.forEach(({ end }) => pen.fillRect(x(end) - 0.5, 0, 1, graph.height));
+    }
+    pen.globalAlpha = 0.35;
+    graph.parts.forEach(({ tree }, part) => {
+      const y = rowOf(part, 0) * rowHeight - scroller.scrollTop + graph.offset;
+      if (!hasLanes() || y < -rowHeight || y > graph.height) {
+        return;
+      }
+      for (const window of tree.windows) {
+        const height = (rowHeight - 1) * rate(window) / most;
+        pen.fillRect(x(window.start), y + rowHeight - 1 - height, x(window.end) - x(window.start), height);
+      }
+    });
+    pen.globalAlpha = 1;
   }
 
   // Where a frame is, in pixels; the ancestors of what is zoomed are as wide as everything.
   function scaleOf(part) {
     const { tree } = graph.parts[part];
+    if (tree.windows) {
+      // All lanes have the same time.
+      const { begin, end } = spanOfZoom(graph.parts[graph.zoom.part].tree, graph.zoom.node);
+      return { begin, end, scale: graph.width / (end - begin || 1), node: 0 };
+    }
     const node = graph.zoom.part === part ? graph.zoom.node : 0;
     return { begin: tree.left[node], scale: graph.width / (tree.total[node] || 1), node, end: tree.left[node] + tree.total[node] };
   }
@@ -148,9 +218,10 @@ function makeGraph(elements, rowHeight, events) {
         break;
       }
       const isAncestor = depth < tree.depth[node];
-      const x = isAncestor ? 0 : (tree.left[i] - begin) * scale;
-      const width = isAncestor ? graph.width : tree.total[i] * scale;
-      if (width >= LEAST) {
+      const x = isAncestor ? 0 : Math.max(0, (tree.left[i] - begin) * scale);
+      const behind = (Math.min(tree.left[i] + tree.total[i], end) - begin) * scale;
+      const width = isAncestor ? graph.width : behind - x;
+      if (tree.total[i] * scale >= LEAST) {
         drawRun(run);
         drawFrame(tree, i, x, y, width, isAncestor);
         at += 1;
@@ -238,7 +309,7 @@ function makeGraph(elements, rowHeight, events) {
   // The root's row stays at the edge when it is scrolled out of view, so that there is always a way back.
   function keepRootInView(top) {
     const y = rootRow() * rowHeight - top;
-    const edge = y < 0 ? 0 : y + rowHeight > graph.height ? graph.height - rowHeight : null;
+    const edge = hasLanes() ? null : y < 0 ? 0 : y + rowHeight > graph.height ? graph.height - rowHeight : null;
     graph.pinned = edge;
     if (edge === null) {
       return;
@@ -255,11 +326,12 @@ function makeGraph(elements, rowHeight, events) {
       return;
     }
     const { tree } = graph.parts[pointed.part];
-    const { begin, scale, node } = scaleOf(pointed.part);
+    const { begin, end, scale, node } = scaleOf(pointed.part);
     const y = rowOf(pointed.part, tree.depth[pointed.node]) * rowHeight - top;
     const isAncestor = tree.depth[pointed.node] < tree.depth[node];
-    const x = isAncestor ? 0 : (tree.left[pointed.node] - begin) * scale;
-    const width = isAncestor ? graph.width : Math.max(2, tree.total[pointed.node] * scale);
+    const x = isAncestor ? 0 : Math.max(0, (tree.left[pointed.node] - begin) * scale);
+    const behind = (Math.min(tree.left[pointed.node] + tree.total[pointed.node], end) - begin) * scale;
+    const width = isAncestor ? graph.width : Math.max(2, behind - x);
     pen.globalAlpha = 1;
     pen.strokeStyle = looks.ink;
     pen.lineWidth = 1.5;
@@ -272,8 +344,8 @@ function makeGraph(elements, rowHeight, events) {
     const row = isPinned ? rootRow() : Math.floor((y + scroller.scrollTop - graph.offset) / rowHeight);
     for (let part = 0; part < graph.parts.length; part += 1) {
       const { tree, direction } = graph.parts[part];
-      const depth = (row - rootRow()) * direction;
-      if (depth < (part === 0 ? 0 : 1) || depth >= tree.levels) {
+      const depth = (row - baseOf(part)) * direction;
+      if (depth < (part === 0 || hasLanes() ? 0 : 1) || depth >= levelsOf(part)) {
         continue;
       }
       const { begin, scale, node } = scaleOf(part);
@@ -313,6 +385,9 @@ function makeGraph(elements, rowHeight, events) {
 
   function zoomTo(target) {
     graph.zoom = target;
+    if (hasLanes()) {
+      layOut();
+    }
     draw();
     reveal(target);
     events.zoomed(target);
@@ -372,7 +447,7 @@ function makeGraph(elements, rowHeight, events) {
       to = stepBeside(from, way === 'left' ? -1 : 1);
     } else {
       const grows = way === 'up' ? -1 : 1;
-      const other = graph.parts.findIndex((part) => part.direction === grows);
+      const other = hasLanes() ? -1 : graph.parts.findIndex((part) => part.direction === grows);
       if (graph.parts[from.part].direction === grows) {
         to = stepOut(from);
       } else if (from.node > 0) {
@@ -382,6 +457,7 @@ function makeGraph(elements, rowHeight, events) {
       }
     }
     if (to) {
+      graph.cursor = null;
       point(to);
       reveal(to);
     }
@@ -394,7 +470,7 @@ function makeGraph(elements, rowHeight, events) {
     graph.pointed = null;
     layOut();
     const middle = rootRow() * rowHeight - graph.height / 2;
-    scroller.scrollTop = isUpward() ? scroller.scrollHeight : parts.length > 1 ? middle : 0;
+    scroller.scrollTop = isUpward() ? scroller.scrollHeight : parts.length > 1 && !parts[0].isLane ? middle : 0;
     draw();
   }
 
@@ -408,9 +484,12 @@ function makeGraph(elements, rowHeight, events) {
     canvas.addEventListener('pointermove', (event) => {
       const under = at(event);
       canvas.style.cursor = under ? 'pointer' : 'default';
+      graph.cursor = event.pointerType === 'touch' ? null : { x: event.clientX, y: event.clientY };
       point(under);
+      events.moved();
     });
     canvas.addEventListener('pointerleave', (event) => {
+      graph.cursor = null;
       if (event.pointerType === 'mouse') {
         point(null);
       }

@@ -59,6 +59,11 @@ function groupOwners(profile, tell, kind) {
   return { labels, frames, of: Int32Array.from(answers, (answer) => (answer === null ? -1 : places.get(answer))) };
 }
 
+// What a flame chart has lanes of unless asked: threads, or processes where threads are not told apart.
+function usualLanes(profile) {
+  return ['thread', 'process', 'name'].find((way) => profile.ways[way].labels.length > 0) || 'none';
+}
+
 // Whether owners can be filtered by this: whether it tells any two apart.
 function tellsApart(way) {
   return way.labels.length > 1;

@@ -32,34 +32,41 @@ function pictureOf(graph, title, rowHeight, describe) {
   const width = 1200;
   const xml = (text) => text.replace(/[&<>"]/g, (c) => '&#' + c.charCodeAt(0) + ';');
   const body = [];
+  // Of lanes, each has rows of its own.
+  const isLanes = graph.parts[0].isLane;
   let rows = 0;
   let rootRow = 0;
   graph.parts.forEach(({ tree, direction }, part) => {
-    const top = graph.zoom.part === part ? graph.zoom.node : 0;
-    const scale = width / (tree.total[top] || 1);
+    const top = graph.zoom.part === part && !isLanes ? graph.zoom.node : 0;
+    const span = tree.windows ? spanOfZoom(graph.parts[graph.zoom.part].tree, graph.zoom.node) : null;
+    const left = span ? span.begin : tree.left[top];
+    const right = span ? span.end : left + tree.total[top];
+    const scale = width / (right - left || 1);
     const boxes = [];
     let deepest = 0;
-    for (let i = part === 0 ? top : top + 1; i < tree.end[top]; i += 1) {
-      const boxWidth = tree.total[i] * scale;
+    for (let i = part === 0 || isLanes ? top : top + 1; i < tree.end[top]; i += 1) {
+      const x = Math.max(0, (tree.left[i] - left) * scale);
+      const boxWidth = (Math.min(right, tree.left[i] + tree.total[i]) - left) * scale - x;
       if (boxWidth < LEAST) {
         i = tree.end[i] - 1;
         continue;
       }
       const depth = tree.depth[i] - tree.depth[top];
       deepest = Math.max(deepest, depth);
-      boxes.push({ i, depth, x: (tree.left[i] - tree.left[top]) * scale, width: boxWidth });
+      boxes.push({ i, depth, x, width: boxWidth });
     }
     if (direction < 0) {
       rootRow = deepest;
     }
-    rows += deepest;
-    body.push({ part, tree, direction, boxes });
+    const base = isLanes ? rows + (direction < 0 ? deepest : 0) : null;
+    rows += isLanes ? deepest + 1 : deepest;
+    body.push({ part, tree, direction, boxes, base });
   });
   const lines = [];
-  for (const { part, tree, direction, boxes } of body) {
+  for (const { part, tree, direction, boxes, base } of body) {
     for (const { i, depth, x, width: boxWidth } of boxes) {
       const frame = tree.frame[i];
-      const y = 30 + (rootRow + depth * direction) * rowHeight;
+      const y = 30 + ((base === null ? rootRow : base) + depth * direction) * rowHeight;
       const color = graph.hits && graph.hits[frame] ? MATCH_COLOR : graph.colors[frame];
       const label = fit(graph.frames.name[frame], Math.floor((boxWidth - 6) / 7.4));
       const at = 'x="' + (x + 3).toFixed(1) + '" y="' + (y + rowHeight - 4) + '"';

@@ -90,7 +90,12 @@ function makeTable(elements, events) {
     const button = addElement(name, 'button', '', frames.name[i]);
     button.type = 'button';
     button.title = frames.name[i];
-    button.addEventListener('click', () => events.chosen(i));
+    element.addEventListener('click', () => {
+      // Selecting text is no click.
+      if (String(getSelection()) === '') {
+        events.chosen(i);
+      }
+    });
     addElement(element, 'span', 'cell module', frames.module[i] || (frames.kind[i] === KIND.kernel ? 'kernel' : ''));
     return element;
   }

@@ -36,7 +36,7 @@ function makeTime(elements, events) {
     const value = (name) => style.getPropertyValue(name).trim();
     looks = {
       paper: value('--paper'), ink: value('--ink'), faint: value('--faint'), bar: value('--bar'), lost: value('--lost'),
-      veil: value('--veil'),
+      veil: value('--veil'), base: value('--focus'),
     };
   }
 
@@ -104,6 +104,18 @@ function makeTime(elements, events) {
 
   // What is not selected lies behind a veil.
   function drawVeil(pen, height) {
+    drawRange(pen, height);
+    if (time.base) {
+      // What the range is compared with.
+      const left = place(time.windows[time.base[0]][0]);
+      pen.globalAlpha = 0.3;
+      pen.fillStyle = looks.base;
+      pen.fillRect(left, 0, place(time.windows[time.base[1]][1]) - left, height);
+      pen.globalAlpha = 1;
+    }
+  }
+
+  function drawRange(pen, height) {
     if (!time.range) {
       return;
     }

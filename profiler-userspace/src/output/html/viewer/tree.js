@@ -71,6 +71,13 @@ function orderByLevel(tree) {
   }
 }
 
+// The same tree with the heaviest callee of each frame on the left.
+function byWeight(tree) {
+  const sorted = heaviestFirst(tree, ['frame', 'self', 'total', 'depth']);
+  orderByLevel(sorted);
+  return sorted;
+}
+
 // Numbers in groups, each in the order in which they come. `keyOf` says which group, or -1 for none.
 function inGroups(count, groups, keyOf) {
   const begins = new Uint32Array(groups + 1);

@@ -82,10 +82,11 @@ function unpackProfile(section, names, reader) {
     windows: section.windows,
   };
   // Frame 0 is the root, which no column mentions. Owners add frames later. `hidden` is the weight in rests.
-  profile.frames = { name: ['all'], module: [''], kind: [KIND.root], hidden: [0] };
+  profile.frames = { name: ['all'], module: [''], file: [''], kind: [KIND.root], hidden: [0] };
   for (let i = 0; i < columns.frame_name.length; i += 1) {
     profile.frames.name.push(names[columns.frame_name[i]]);
     profile.frames.module.push(names[columns.frame_module[i]]);
+    profile.frames.file.push(names[columns.frame_file[i]]);
     profile.frames.kind.push(columns.frame_kind[i]);
     profile.frames.hidden.push(columns.frame_hidden[i]);
   }

@@ -3,7 +3,7 @@
 // In: the page's data. Out: the page. A choice changes `state`, `refresh` computes samples, tree and sums again, and
 // `show` draws them.
 
-const VIEWS = ['flame', 'icicle', 'callers', 'sandwich', 'functions', 'chart'];
+const VIEWS = ['flame', 'icicle', 'callers', 'sandwich', 'functions', 'chart', 'compare'];
 
 const $ = (id) => document.getElementById(id);
 
@@ -13,23 +13,29 @@ function startViewer(page) {
     profile.ways = ownerWays(profile);
   }
   const state = {
-    profile: 0, view: usualView(), group: 'name', color: '', focus: 0, query: '',
-    choice: everything(), isHeat: false, heatWay: '', isDownward: header.inverted,
+    profile: 0, view: usualView(), group: 'name', color: '', order: header.order, focus: 0, query: '',
+    frames: 'all', lanes: 'none', base: null, choice: everything(), isHeat: false, heatWay: '', isDownward: header.inverted,
   };
-  // What follows from the state.
-  let profile, values, tree, sums;
+  // What follows from the state. `seen` is the profile with the frames that are asked for.
+  let profile, seen, values, tree, sums;
   // Where in the time something is pointed at, or an empty text.
   let timeText = '';
 
   const graph = makeGraph({ scroller: $('graph'), canvas: $('canvas'), spacer: $('spacer') }, header.height, {
     pointed: describe,
+    moved() {
+      if (graph.pointed && graph.cursor) {
+        tip.place(graph.cursor.x, graph.cursor.y);
+      }
+    },
     zoomed() {
       showZoomedTime();
       describe();
       report();
-      writeAddress();
+      writeAddress(true);
     },
   });
+  const tip = makeTip($('tip'));
   const finder = makeFinder(graph);
   const table = makeTable({ head: $('functions-head'), scroller: $('functions-scroller'), body: $('functions-body') }, {
     chosen(frame) {
@@ -44,6 +50,7 @@ function startViewer(page) {
     range: () => state.choice.range,
     selected(range) {
       state.choice.range = range;
+      state.view = isCompared() ? 'compare' : state.view;
       refresh();
     },
     rowChosen(key) {
@@ -58,7 +65,10 @@ function startViewer(page) {
   function choose(name, value) {
     if (name === 'profile') {
       setProfile(Number(value));
-    } else if (name === 'group' || name === 'color') {
+    } else if (name === 'order') {
+      setOrder(value);
+      return;
+    } else if (['group', 'color', 'frames', 'lanes'].includes(name)) {
       state[name] = value;
     } else {
       state.choice[name] = name === 'state' || name === 'measure' ? value : Number(value);
@@ -67,7 +77,7 @@ function startViewer(page) {
   }
 
   function usualView() {
-    return header.chart ? 'chart' : header.inverted ? 'icicle' : 'flame';
+    return header.chart ? 'chart' : header.reversed ? 'callers' : header.inverted ? 'icicle' : 'flame';
   }
 
   // What colours tell unless asked: where threads ran and waited, which of it they did.
@@ -79,9 +89,12 @@ function startViewer(page) {
   function setProfile(number) {
     state.profile = number;
     state.choice = everything();
+    state.base = null;
     state.color = usualColor();
     state.focus = 0;
     profile = page.profiles[number];
+    state.lanes = usualLanes(profile);
+    state.frames = hasRuntimes(profile) ? state.frames : 'all';
     if (state.group !== 'none' && profile.ways[state.group].labels.length === 0) {
       state.group = 'none';
     }
@@ -113,9 +126,13 @@ function startViewer(page) {
   // Computes everything again. What was zoomed stays, as far as it is still there.
   function refresh(path) {
     const kept = path || (state.view === 'chart' ? [] : pathTo(graph.zoom));
-    values = filterSamples(profile, state.choice);
+    if (state.frames === 'runtime') {
+      profile.ofRuntimes = profile.ofRuntimes || runtimeProfile(profile);
+    }
+    seen = state.frames === 'runtime' ? profile.ofRuntimes : profile;
+    values = filterSamples(seen, state.choice);
     const way = state.group === 'none' ? null : profile.ways[state.group];
-    tree = wholeTree(profile, values.inRange, way);
+    tree = wholeTree(seen, values.inRange, way);
     sums = functionSums(tree, profile.frames.name.length);
     graph.frames = profile.frames;
     const shares = state.color === 'state' ? stateShares(way) : null;
@@ -126,15 +143,44 @@ function startViewer(page) {
   // How much of each function's weight is of which state.
   function stateShares(way) {
     return STATES.map((_, wanted) => {
-      const part = values.inRange.map((value, i) => (profile.samples.state[i] === wanted ? value : 0));
-      return functionSums(wholeTree(profile, part, way), profile.frames.name.length).total;
+      const part = values.inRange.map((value, i) => (seen.samples.state[i] === wanted ? value : 0));
+      return functionSums(wholeTree(seen, part, way), profile.frames.name.length).total;
     });
   }
 
-  // Draws what was computed.
-  function show(zoomPath) {
+  // Whether there are two ranges, one behind the other.
+  function isCompared() {
+    const [base, range] = [state.base, state.choice.range];
+    return base !== null && range !== null && (base[1] < range[0] || range[1] < base[0]);
+  }
+
+  function toggleComparison() {
+    state.base = state.base === null ? state.choice.range : null;
+    state.choice.range = null;
+    refresh();
+  }
+
+  function showComparison() {
+    const ranges = [state.base, state.choice.range];
+    const compared = compareRanges(seen, values.always, ranges);
+    const texts = ranges.map(([first, last]) => (
+      clock(profile.windows[first][0]) + ' to ' + clock(profile.windows[last][1])
+    ));
+    showCompared($('compared'), compared, profile, texts, (frame) => {
+      state.focus = frame;
+      setView('sandwich');
+    });
+  }
+
+  // Draws what was computed. `isStep`: the browser's Back is to undo it.
+  function show(zoomPath, isStep) {
+    if (state.view === 'compare' && !isCompared()) {
+      state.view = usualView();
+    }
     const isTable = state.view === 'functions';
-    $('graph').hidden = isTable;
+    $('view-compare').hidden = !isCompared();
+    $('compared').hidden = state.view !== 'compare';
+    $('graph').hidden = isTable || state.view === 'compare';
     $('functions').hidden = !isTable;
     for (const view of VIEWS) {
       $('view-' + view).setAttribute('aria-pressed', view === state.view);
@@ -153,30 +199,57 @@ function startViewer(page) {
     if (isTable) {
       showTable();
     }
+    if (state.view === 'compare') {
+      showComparison();
+    }
+    controls.set('order', isByWeight() ? 'weight' : 'name');
     showTime();
     showLegend();
     describe();
     report();
-    writeAddress();
+    writeAddress(isStep);
   }
 
   function partsOf(view) {
     const names = profile.frames.name;
+    const ordered = isByWeight() ? byWeight : (own) => own;
     switch (view) {
-      case 'icicle': return [{ tree, direction: 1 }];
-      case 'chart': return [{ tree: chartNow(), direction: state.isDownward ? 1 : -1 }];
-      case 'callers': return [{ tree: callersOf(tree, 0, names), direction: 1 }];
+      case 'icicle': return [{ tree: ordered(tree), direction: 1 }];
+      case 'chart': return chartsNow();
+      case 'callers': return [{ tree: ordered(callersOf(tree, 0, names)), direction: 1 }];
       case 'sandwich': return [
-        { tree: calleesOf(tree, state.focus, names), direction: 1 },
-        { tree: callersOf(tree, state.focus, names), direction: -1 },
+        { tree: ordered(calleesOf(tree, state.focus, names)), direction: 1 },
+        { tree: ordered(callersOf(tree, state.focus, names)), direction: -1 },
       ];
-      default: return [{ tree, direction: -1 }];
+      default: return [{ tree: ordered(tree), direction: -1 }];
     }
   }
 
-  function chartNow() {
-    const way = state.group === 'none' ? null : profile.ways[state.group];
-    return chartTree(profile, values.inRange, way, state.choice.range);
+  // The flame graph is by name, which is easy to compare; others would be carpets.
+  function isByWeight() {
+    const isTime = ['chart', 'functions', 'compare'].includes(state.view);
+    return !isTime && (state.order || (state.view === 'flame' ? 'name' : 'weight')) === 'weight';
+  }
+
+  // What was zoomed stays, as far as views have paths.
+  function setOrder(order) {
+    const kept = pathTo(graph.zoom);
+    state.order = order;
+    show(kept);
+  }
+
+  // A chart for each lane, or one of all.
+  function chartsNow() {
+    const way = profile.ways[state.lanes];
+    const range = state.choice.range;
+    const direction = state.isDownward ? 1 : -1;
+    const lanes = way ? chartLanes(seen, values.inRange, way, range) : [];
+    if (lanes.length === 0) {
+      const group = state.group === 'none' ? null : profile.ways[state.group];
+      return [{ tree: chartTree(seen, values.inRange, group, range), direction }];
+    }
+    // The name of a lane stands above it, until it is turned over.
+    return lanes.map((tree) => ({ tree, direction: state.isDownward === header.inverted ? 1 : -1, isLane: true }));
   }
 
   // The function where most of the time was spent.
@@ -198,16 +271,20 @@ function startViewer(page) {
     }
     $('heat-scroller').hidden = !state.isHeat || state.heatWay === '';
     const way = $('heat-scroller').hidden ? null : profile.ways[state.heatWay];
-    const { total, rows } = sumsByWindow(profile, values.always, way);
+    const { total, rows } = sumsByWindow(seen, values.always, way);
     const list = rows.map((row, key) => ({ key, label: way.labels[key], sums: row, all: row.reduce((a, b) => a + b, 0) }));
     const used = list.filter((row) => row.all > 0).sort((a, b) => b.all - a.all || a.key - b.key);
+    time.base = state.base;
     time.show(profile.windows, total, used, state.choice.range);
+    $('compare').disabled = state.base === null && state.choice.range === null;
+    $('compare').textContent = state.base === null ? 'Compare with another range' : 'End comparison';
     const range = state.choice.range;
     $('all-time').disabled = range === null;
     const from = profile.windows[range ? range[0] : 0][0];
     const to = profile.windows[range ? range[1] : profile.windows.length - 1][1];
     showZoomedTime();
-    $('range').textContent = range
+    const isWaiting = state.base !== null && !isCompared();
+    $('range').textContent = isWaiting ? 'Now drag the range to compare with, beside the marked one' : range
       ? clock(from) + ' to ' + clock(to) + ' of ' + clock(profile.windows[profile.windows.length - 1][1])
       : grouped(profile.windows.length) + ' windows in ' + clock(to - from) + ': drag to select a range';
   }
@@ -216,8 +293,8 @@ function startViewer(page) {
   function showZoomedTime() {
     const { tree: own } = graph.parts[graph.zoom.part];
     const { node } = graph.zoom;
-    const begin = own.weight ? own.origin + own.left[node] : 0;
-    time.mark(own.weight && node > 0 ? [begin, begin + own.total[node]] : null);
+    const span = own.weight && node > 0 ? spanOfZoom(own, node) : null;
+    time.mark(span ? [own.origin + span.begin, own.origin + span.end] : null);
   }
 
   function showLegend() {
@@ -261,19 +338,55 @@ function startViewer(page) {
     return { name: profile.frames.name[frame], numbers: facts.join(', ') };
   }
 
+  // What the box beside the pointer says.
+  function tipLines(target) {
+    const own = graph.parts[target.part].tree;
+    const frame = own.frame[target.node];
+    const all = tree.total[0];
+    const weights = own.weight || own.total;
+    const part = (weight) => shown(weight) + ', ' + percent(weight, all) + ' of all';
+    const zoomed = graph.zoom.part === target.part ? graph.zoom.node : 0;
+    const weight = weights[target.node];
+    const ofZoomed = percent(Math.min(weight, weights[zoomed]), weights[zoomed]) + ' of zoomed';
+    const { name, kind, module, file } = profile.frames;
+    const lines = [['', name[frame]]];
+    if (own.weight) {
+      const around = aroundFrame(own, target.node);
+      lines.push(['windows', clock(around.start) + ' to ' + clock(around.end)]);
+    }
+    // Of callers, what ends in a frame are roots.
+    lines.push([state.view === 'callers' ? 'root' : 'self', part(own.self[target.node])]);
+    lines.push(['total', part(weight) + (zoomed > 0 ? ', ' + ofZoomed : '')]);
+    const known = [['kind', kindLabel(kind[frame]) || ''], ['module', module[frame]], ['file', file[frame] || '']];
+    return lines.concat(known.filter(([, text]) => text !== ''));
+  }
+
+  function copyName() {
+    const { part, node } = graph.pointed || graph.zoom;
+    const name = profile.frames.name[graph.parts[part].tree.frame[node]];
+    copyText(name, () => { $('found').textContent = 'Copied: ' + name; });
+  }
+
   function describe() {
+    tip.show(graph.pointed && graph.cursor ? tipLines(graph.pointed) : []);
+    if (graph.pointed && graph.cursor) {
+      tip.place(graph.cursor.x, graph.cursor.y);
+    }
     const target = graph.pointed || graph.zoom;
     const { name, numbers } = facts(target);
-    const isHint = !graph.pointed && graph.zoom.node === 0 && state.view !== 'functions';
+    const isHint = !graph.pointed && graph.zoom.node === 0 && !['functions', 'compare'].includes(state.view);
     $('name').textContent = timeText || name;
     $('name').title = name;
     $('numbers').textContent = timeText ? '' : numbers + (isHint ? '. Click a frame to zoom in' : '');
     $('reset').disabled = graph.zoom.node === 0;
-    const keys = 'Keys: arrows, Enter, Esc, /, n, N; i turns the graph over, s shows callers and callees, 1 to 6 views.';
+    const runtime = hasRuntimes(profile) ? 'I shows only what runtimes run, ' : '';
+    const keys = 'Keys: arrows, Enter, Esc, /, n, N; i turns the graph over, o orders by weight or name, ' + runtime +
+      's shows callers and callees, c copies the name, 1 to 7 views.';
     const joined = graph.joined === 0 ? 'Every frame in view is drawn. '
       : grouped(graph.joined) + ' frames narrower than 0.5 px joined: zoom in or search to see them. ';
     const functions = grouped(table.count()) + ' functions. Click one for callers and callees.';
-    $('note').textContent = state.view === 'functions' ? functions : joined + keys;
+    const notes = { functions, compare: 'A row leads to callers and callees of its function.' };
+    $('note').textContent = notes[state.view] || joined + keys;
   }
 
   function describeTime(window, row) {
@@ -333,7 +446,7 @@ function startViewer(page) {
   }
 
   function goToMatch(step) {
-    if (state.view !== 'functions') {
+    if (!['functions', 'compare'].includes(state.view)) {
       finder.go(step);
       report();
     }
@@ -344,7 +457,7 @@ function startViewer(page) {
     const hasPaths = (name) => ['flame', 'icicle', 'functions'].includes(name);
     const kept = hasPaths(state.view) ? pathTo(graph.zoom) : [];
     state.view = view;
-    show(hasPaths(view) ? kept : []);
+    show(hasPaths(view) ? kept : [], true);
   }
 
   function turnOver() {
@@ -367,7 +480,15 @@ function startViewer(page) {
     n: () => goToMatch(1),
     N: () => goToMatch(-1),
     i: turnOver,
+    I: () => {
+      if (hasRuntimes(profile)) {
+        choose('frames', state.frames === 'all' ? 'runtime' : 'all');
+        controls.set('frames', state.frames);
+      }
+    },
+    o: () => setOrder(isByWeight() ? 'name' : 'weight'),
     s: showSandwich,
+    c: copyName,
     Escape: () => graph.zoomTo({ part: 0, node: 0 }),
     Enter: () => graph.zoomTo(graph.pointed || graph.zoom),
     ArrowUp: () => graph.walk('up'),
@@ -431,7 +552,7 @@ function startViewer(page) {
   function saveFolded() {
     const node = state.view === 'flame' || state.view === 'icicle' ? graph.zoom.node : 0;
     const focus = state.view === 'sandwich' ? state.focus : 0;
-    saveFile(saveName('.folded'), 'text/plain', foldedText(tree, node, profile.frames, unit(), focus));
+    saveFile(saveName('.folded'), 'text/plain', foldedText(node > 0 ? graph.parts[0].tree : tree, node, profile.frames, unit(), focus));
   }
 
   function listen() {
@@ -442,23 +563,26 @@ function startViewer(page) {
     });
     $('search').addEventListener('keydown', pressedInSearch);
     document.addEventListener('keydown', pressed);
+    window.addEventListener('popstate', () => refresh(readAddress()));
     $('previous').addEventListener('click', () => goToMatch(-1));
     $('next').addEventListener('click', () => goToMatch(1));
     $('reset').addEventListener('click', () => graph.zoomTo({ part: 0, node: 0 }));
     $('save-svg').addEventListener('click', savePicture);
     $('save-folded').addEventListener('click', saveFolded);
+    $('compare').addEventListener('click', toggleComparison);
     $('all-time').addEventListener('click', () => { state.choice.range = null; refresh(); });
     $('heat-map').addEventListener('change', () => { state.isHeat = $('heat-map').checked; showTime(); });
     $('heat-way').addEventListener('change', () => { state.heatWay = $('heat-way').value; showTime(); });
   }
 
-  function writeAddress() {
-    const usual = { view: usualView(), group: 'name', color: usualColor(), query: '' };
+  function writeAddress(isStep) {
+    const usual = { view: usualView(), group: 'name', color: usualColor(), order: header.order, frames: 'all', lanes: usualLanes(profile), query: '' };
     const isWhole = state.view === 'flame' || state.view === 'icicle';
-    keepAddress(addressOf(state, usual, isWhole ? pathTo(graph.zoom) : []));
+    keepAddress(addressOf(state, usual, isWhole ? pathTo(graph.zoom) : []), isStep);
   }
 
   function readAddress() {
+    Object.assign(state, { view: usualView(), group: 'name', order: header.order });
     setProfile(profileIn(location.hash, page));
     const path = restoreState(location.hash, profile, state);
     $('search').value = state.query;

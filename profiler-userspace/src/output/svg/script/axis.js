@@ -31,8 +31,8 @@ function drawAxis() {
   }
   bars.axis.replaceChildren();
   bars.axis.setAttribute('width', view.width);
-  const begin = graph.left[view.zoom];
-  const end = begin + graph.total[view.zoom];
+  const begin = view.from;
+  const end = begin + view.length;
   const place = function (time) {
     return PAD + (time - begin) * view.scale;
   };
@@ -51,15 +51,18 @@ function drawAxis() {
     }
   }
   svgElement(bars.axis, 'polygon', { 'class': 'fg-activity', points: points.join(' ') });
-  const least = (end - begin) * 90 / (view.width - 2 * PAD);
-  const power = Math.pow(10, Math.floor(Math.log10(least)));
-  const digit = [1, 2, 5].find(function (digit) {
-    return !less(digit * power, least);
-  });
-  const step = Math.max(1, (digit || 10) * power);
-  for (let time = Math.ceil(begin / step) * step; !less(end, time); time += step) {
-    const x = Math.max(PAD + 20, Math.min(view.width - PAD - 20, place(time)));
-    const text = svgElement(bars.axis, 'text', { x: rounded(x), y: 33, 'class': 'fg-time', 'text-anchor': 'middle' });
-    text.textContent = Math.round(time / 1e3) / 1e6 + ' s';
+  // Times stand where windows begin and end: within a window nothing has one.
+  let last = null;
+  for (const span of graph.windows) {
+    for (const time of [span.start, span.end]) {
+      const isInside = less(time, begin) ? false : !less(end, time);
+      const hasRoom = last === null ? true : !less((time - last) * view.scale, 90);
+      if (isInside ? hasRoom : false) {
+        last = time;
+        const x = Math.max(PAD + 20, Math.min(view.width - PAD - 20, place(time)));
+        const text = svgElement(bars.axis, 'text', { x: rounded(x), y: 33, 'class': 'fg-time', 'text-anchor': 'middle' });
+        text.textContent = (time / 1e9).toFixed(2) + ' s';
+      }
+    }
   }
 }

@@ -43,6 +43,7 @@ function buildBars() {
   button(controls, '\u203a', 'Next match, the widest first (n)', function () {
     goToMatch(1);
   });
+  bars.order = graph.chart ? null : button(controls, 'Heaviest first', 'Orders what a frame called by weight or by name (o)', changeOrder);
   bars.reset = button(controls, 'Reset zoom', 'Back to everything (Esc)', function () {
     zoomTo(0);
   });
@@ -72,19 +73,34 @@ function buildBars() {
   bars.balance.title = graph.balance;
 }
 
+function keysText() {
+  const orders = graph.chart ? '' : ', o orders by weight or name';
+  return 'Keys: arrows, Enter, Esc, /, n, N; i turns the graph over' + orders + ', c copies the name.';
+}
+
+function buildTip() {
+  const attributes = { x: 0, y: 0, width: 100, height: 100, visibility: 'hidden', 'pointer-events': 'none' };
+  bars.tip = svgElement(svg, 'foreignObject', attributes);
+  bars.tipBox = html(bars.tip, 'div', 'fg-bar fg-tip');
+  bars.tipBox.setAttribute('role', 'tooltip');
+}
+
 // Writes what changes their height, and asks for it.
 function measureBars() {
   const slim = less(view.width, 640) ? ' fg-slim' : '';
   bars.top.className = 'fg-bar fg-above' + slim;
   bars.bottom.className = 'fg-bar fg-below' + slim;
   bars.reset.disabled = view.zoom === 0;
+  if (bars.order) {
+    bars.order.setAttribute('aria-pressed', isByWeight());
+  }
   const least = Math.ceil(view.least * 100) / 100;
   const frames = grouped(view.narrow) + (view.narrow === 1 ? ' frame' : ' frames');
   const narrow = view.narrow === 0
     ? 'Every frame is drawn.'
     : frames + ' narrower than ' + least + ' px joined: zoom in or search to see them.';
   const rests = graph.unkept === 0 ? '' : ' ' + grouped(graph.unkept) + ' more are hatched rests: ' + HOW_TO_KEEP + '.';
-  bars.narrow.textContent = narrow + rests + (slim ? '' : ' Keys: arrows, Enter, Esc, /, n, N; i turns the graph over.');
+  bars.narrow.textContent = narrow + rests + (slim ? '' : ' ' + keysText());
   bars.above.setAttribute('width', view.width);
   bars.below.setAttribute('width', view.width);
   view.top = Math.ceil(bars.top.offsetHeight);
@@ -116,6 +132,9 @@ function seen() {
 
 // Moves the bars and the root's row to the edges of what can be seen.
 function placeBars() {
+  if (view.width === 0) {
+    return;
+  }
   const part = seen();
   const room = view.inverted ? view.top + graph.height : view.top;
   const lowest = view.height - view.bottom;

@@ -28,11 +28,11 @@ function rowY(depth) {
 }
 
 function frameX(node) {
-  return PAD + Math.max(0, graph.left[node] - graph.left[view.zoom]) * view.scale;
+  return PAD + Math.max(0, graph.left[node] - view.from) * view.scale;
 }
 
 function frameWidth(node) {
-  return Math.min(graph.total[node], graph.total[view.zoom]) * view.scale;
+  return less(node, view.zoom) ? view.width - 2 * PAD : graph.total[node] * view.scale;
 }
 
 function isAncestor(node, of) {
@@ -171,8 +171,13 @@ function ticks() {
 
 // Everything anew: after a zoom, a search, a change of the width.
 function draw() {
-  const inner = view.width - 2 * PAD;
-  view.scale = inner / graph.total[view.zoom];
+  const inner = Math.max(1, view.width - 2 * PAD);
+  // A zoom into a chart leads to whole windows: order within them means nothing.
+  const windows = graph.chart ? around(view.zoom) : null;
+  const isPart = windows ? view.zoom !== 0 : false;
+  view.from = isPart ? windows.start : graph.left[view.zoom];
+  view.length = isPart ? windows.end - windows.start : graph.total[view.zoom];
+  view.scale = inner / view.length;
   view.least = enough(graph.share ? inner * graph.least / 100 : graph.least);
   const found = collect(view.least);
   view.spans = found.spans;
@@ -238,7 +243,7 @@ function frameAt(x, y) {
     }
     return node;
   }
-  const weight = graph.left[view.zoom] + (x - PAD) / view.scale;
+  const weight = view.from + (x - PAD) / view.scale;
   if (less(x, PAD) || less(view.width - PAD, x)) {
     return -1;
   }

@@ -8,14 +8,20 @@ const bare = svg === document.documentElement;
 const layers = {};
 const bars = {};
 const view = {
-  zoom: 0, pointed: -1, match: -1, query: '', hits: null, matches: [], wrong: '', inverted: false,
-  width: 0, height: 0, top: 0, bottom: 0, levels: 1, scale: 1, column: 7.3, least: 0, narrow: 0, spans: [], rootY: 0,
+  zoom: 0, pointed: -1, match: -1, query: '', hits: null, matches: [], wrong: '', inverted: false, order: '',
+ 
+  width: 0, height: 0, top: 0, bottom: 0, levels: 1, scale: 1, from: 0, length: 1, column: 7.3, least: 0, narrow: 0, spans: [], rootY: 0,
 };
 let graph = null;
+// The graph with callees by name, and with the heaviest first; the latter when it is asked for.
+const graphs = { name: null, weight: null };
+const COLUMNS = ['own', 'name', 'depth', 'total', 'weight'];
 
 function start(buffer) {
   graph = unpack(buffer);
+  graphs.name = graph;
   view.inverted = graph.inverted;
+  view.order = ['', 'name', 'weight'][graph.asked];
   for (const child of Array.from(svg.children)) {
     if (child.localName !== 'desc' ? child !== script : false) {
       child.remove();
@@ -29,6 +35,7 @@ function start(buffer) {
   layers.ticks = svgElement(svg, 'path', { 'class': 'fg-ticks' });
   buildBars();
   layers.outline = svgElement(svg, 'rect', { 'class': 'fg-outline' });
+  buildTip();
   measureColumn();
   fitPhone();
   readAddress();
@@ -68,6 +75,10 @@ function ownWidth() {
 
 function resize() {
   const width = ownWidth();
+  if (width === 0) {
+    // It is hidden, as one of several on a page may be.
+    return;
+  }
   // Of two widths in turn, as when a scroll bar makes its own cause vanish, the second stays.
   if (width === view.width || width === view.widthBefore || less(width, 40)) {
     placeBars();
@@ -85,7 +96,7 @@ function zoomTo(node) {
   draw();
   reveal(node);
   report();
-  writeAddress();
+  writeAddress(true);
 }
 
 // Scrolls so that a frame can be seen with what it called.
@@ -104,8 +115,43 @@ function reveal(node) {
   showPointed();
 }
 
+// Callees are by name, and by weight where the graph is turned over or reversed, unless the reader chose.
+function isByWeight() {
+  const usual = view.inverted || graph.reversed ? 'weight' : 'name';
+  return graph.chart ? false : (view.order || usual) === 'weight';
+}
+
+// Shows callees in the order that is wanted. What is zoomed, pointed at and found stays.
+function arrange() {
+  const other = isByWeight() ? 'weight' : 'name';
+  if (graph === graphs[other]) {
+    return;
+  }
+  if (graphs.weight === null) {
+    graphs.weight = heaviestFirst(graph, COLUMNS);
+    graphs.weight.rests = new Map(Array.from(graph.rests, function (entry) {
+      return [graphs.weight.place[entry[0]], entry[1]];
+    }));
+  }
+  const places = other === 'weight' ? graphs.weight.place : graphs.weight.order;
+  graph = graphs[other];
+  view.zoom = places[view.zoom];
+  view.pointed = view.pointed === -1 ? -1 : places[view.pointed];
+  view.match = view.match === -1 ? -1 : places[view.match];
+  view.matches = view.hits ? matches() : [];
+}
+
+function changeOrder() {
+  view.order = isByWeight() ? 'name' : 'weight';
+  arrange();
+  draw();
+  reveal(view.zoom);
+  writeAddress();
+}
+
 function turnOver() {
   view.inverted = !view.inverted;
+  arrange();
   draw();
   reveal(view.zoom);
 }
@@ -124,8 +170,11 @@ function listen() {
       view.pointed = node;
       showPointed();
     }
+    const place = placeOf(event);
+    showTip(event.pointerType === 'touch' ? -1 : node, place.x, place.y);
   });
   svg.addEventListener('pointerleave', function () {
+    hideTip();
     view.pointed = -1;
     showPointed();
   });
@@ -153,6 +202,7 @@ function listen() {
   observer.observe(bare ? svg : svg.parentElement || svg);
   if (bare) {
     window.addEventListener('resize', resize);
+    window.addEventListener('popstate', goBack);
   }
 }
 
@@ -161,9 +211,22 @@ function under(event) {
   if (event.target.namespaceURI !== svg.namespaceURI || event.target.localName === 'foreignObject') {
     return -1;
   }
+  const place = placeOf(event);
+  return frameAt(place.x, place.y);
+}
+
+// Where a pointer is, in lengths of the picture.
+function placeOf(event) {
   const box = svg.getBoundingClientRect();
   const scale = view.width / box.width;
-  return frameAt((event.clientX - box.left) * scale, (event.clientY - box.top) * scale);
+  return { x: (event.clientX - box.left) * scale, y: (event.clientY - box.top) * scale };
+}
+
+function copyName() {
+  const name = graph.names[graph.name[view.pointed === -1 ? view.zoom : view.pointed]];
+  copyText(name, function () {
+    bars.found.textContent = 'Copied: ' + name;
+  });
 }
 
 function key(event) {
@@ -220,6 +283,8 @@ function keyInGraph(typed) {
     n: function () { goToMatch(1); },
     N: function () { goToMatch(-1); },
     i: turnOver,
+    o: changeOrder,
+    c: copyName,
     Escape: function () { zoomTo(0); },
     Enter: function () { zoomTo(Math.max(view.pointed, 0)); },
     ArrowLeft: function () { walkTo(beside(-1)); },
@@ -231,6 +296,7 @@ function keyInGraph(typed) {
   if (!Object.keys(actions).includes(typed)) {
     return false;
   }
+  hideTip();
   actions[typed]();
   return true;
 }
@@ -284,33 +350,57 @@ function beside(step) {
 // A bare picture keeps its state in the address, so that a view can be kept and sent.
 function readAddress() {
   if (!bare) {
+    arrange();
     return;
   }
   const state = new URLSearchParams(location.hash.slice(1));
+  const order = state.get('order');
+  graph = graphs.name;
+  view.order = order === 'name' || order === 'weight' ? order : ['', 'name', 'weight'][graph.asked];
   const node = Number(state.get('zoom'));
   view.zoom = Number.isInteger(node) ? less(-1, node) ? less(node, graph.count) ? node : 0 : 0 : 0;
   const text = state.get('search') || '';
-  if (text !== '') {
+  if (text !== view.query) {
     bars.search.value = text;
     view.width = ownWidth();
     search(text);
     view.width = 0;
   }
+  arrange();
 }
 
-function writeAddress() {
+// Back leads to what was zoomed before.
+function goBack() {
+  view.pointed = -1;
+  hideTip();
+  readAddress();
+  view.width = ownWidth();
+  draw();
+  reveal(view.zoom);
+  report();
+}
+
+// `isStep`: the browser's Back is to undo it.
+function writeAddress(isStep) {
   if (!bare) {
     return;
   }
   const state = new URLSearchParams();
   if (view.zoom !== 0) {
-    state.set('zoom', view.zoom);
+    state.set('zoom', graph.order ? graph.order[view.zoom] : view.zoom);
+  }
+  if (view.order !== ['', 'name', 'weight'][graph.asked]) {
+    state.set('order', view.order);
   }
   if (view.query !== '') {
     state.set('search', view.query);
   }
+  const address = '#' + state;
+  if (address === (location.hash || '#')) {
+    return;
+  }
   try {
-    history.replaceState(null, '', '#' + state);
+    history[isStep ? 'pushState' : 'replaceState'](null, '', address);
   } catch (refused) {
     // A sandbox forbids it; the view is none the worse.
   }

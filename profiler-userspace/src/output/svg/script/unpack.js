@@ -64,7 +64,8 @@ function unpack(buffer) {
   at += size;
   const graph = {
     title: texts[0], subtitle: texts[1], noun: texts[2], balance: texts[3],
-    lossy: number() === 1, inverted: number() === 1, height: number(), least: number() / 1e6, share: number() === 1,
+    lossy: number() === 1, inverted: number() === 1,
+    reversed: number() === 1, asked: number(), height: number(), least: number() / 1e6, share: number() === 1,
     chart: number() === 1, hatched: number() === 1,
   };
   const notes = number();
@@ -77,6 +78,10 @@ function unpack(buffer) {
   graph.notes = texts.slice(4 + entries + names, 4 + entries + names + notes);
   graph.entry = numbers(names);
   graph.color = colors(names);
+  const origins = [''].concat(texts.slice(4 + entries + names + notes));
+  graph.origin = Array.from(numbers(names), function (origin) {
+    return origins[origin];
+  });
 
   const count = number();
   const up = numbers(count - 1);

@@ -1,0 +1,71 @@
+// What stands beside the pointer: all about the frame below it.
+//
+// In: a frame, and where the pointer is. Out: a box in `bars.tip` that is in view.
+
+const TIP_GAP = 14;
+
+function hideTip() {
+  bars.tip.setAttribute('visibility', 'hidden');
+}
+
+// What a frame did itself: in a flame chart lengths are times, and this is what is left of what was counted.
+function selfOf(node) {
+  let own = graph.weight[node];
+  for (let child = node + 1; child !== graph.end[node]; child = graph.end[child]) {
+    own -= graph.weight[child];
+  }
+  return own;
+}
+
+function amountOf(weight) {
+  return grouped(weight) + ' ' + graph.noun + ', ' + percent(weight, graph.weight[0]) + ' of all';
+}
+
+function tipLines(node) {
+  const name = graph.name[node];
+  const entry = graph.legend[graph.entry[name] - 1];
+  const lines = [];
+  if (graph.notes[name] || graph.rests.has(node)) {
+    return [bars.numbers.textContent];
+  }
+  lines.push('self: ' + amountOf(selfOf(node)));
+  const weight = graph.weight[node];
+  const part = Math.min(weight, graph.weight[view.zoom]);
+  const ofZoomed = view.zoom === 0 ? '' : ', ' + percent(part, graph.weight[view.zoom]) + ' of zoomed';
+  lines.push('total: ' + amountOf(weight) + ofZoomed);
+  const what = [entry ? entry.label : '', graph.origin[name]].filter(function (part) {
+    return part !== '';
+  });
+  if (node !== 0 ? what.length !== 0 : false) {
+    lines.push(what.join(', '));
+  }
+  return lines;
+}
+
+// `x` and `y` in lengths of the picture.
+function showTip(node, x, y) {
+  if (node === -1) {
+    hideTip();
+    return;
+  }
+  const box = bars.tipBox;
+  if (bars.tipOf !== node || bars.tipZoom !== view.zoom) {
+    bars.tipOf = node;
+    bars.tipZoom = view.zoom;
+    box.replaceChildren();
+    html(box, 'div', 'fg-tip-name', graph.names[graph.name[node]]);
+    for (const line of tipLines(node)) {
+      html(box, 'div', 'fg-tip-line', line);
+    }
+  }
+  bars.tip.setAttribute('width', Math.min(520, view.width));
+  bars.tip.setAttribute('height', 400);
+  const width = box.offsetWidth;
+  const height = box.offsetHeight;
+  const part = seen();
+  const right = x + TIP_GAP + width;
+  const below = y + TIP_GAP + height;
+  bars.tip.setAttribute('x', less(view.width, right) ? Math.max(0, x - TIP_GAP - width) : x + TIP_GAP);
+  bars.tip.setAttribute('y', less(part.bottom, below) ? Math.max(part.top, y - TIP_GAP - height) : y + TIP_GAP);
+  bars.tip.setAttribute('visibility', 'visible');
+}
