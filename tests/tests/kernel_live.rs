@@ -1,7 +1,7 @@
 //! The live view in a terminal: what it shows is what is saved, and the terminal is as before when it ends.
 
 use flame_bpf_tests::tmux::{AS_BEFORE, TAKEN, Tmux};
-use flame_bpf_tests::{Folded, Program, Workload, binary, kernel_test, require};
+use flame_bpf_tests::{Folded, Program, Workload, binary, kernel_test, python, require};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 
@@ -173,4 +173,28 @@ fn the_terminal_is_as_before_after_a_panic() {
     );
     assert_eq!(read("before"), tmux.wait_for_file(&tmux.path("after")));
     assert_eq!(tmux.flags(), AS_BEFORE);
+}
+
+#[kernel_test]
+fn interpreters_own_frames_are_left_out_as_they_are_in_files_and_native_ones_on_request() {
+    let python = require!(python());
+    let flags = format!(
+        "top -F 997 -- {} -c \"while True: sum([i * i for i in range(999)])\"",
+        python.display()
+    );
+    let tmux = require!(Tmux::start(SMALL, &[], &script(&flags)));
+    tmux.wait_for_flags(TAKEN);
+    tmux.wait_for_text("all 3 s");
+    tmux.keys(&["2"]);
+    tmux.wait_for_text("[py]");
+    let screen = tmux.screen().join("\n");
+    assert!(!screen.contains("_PyEval_EvalFrame"), "{screen}");
+    tmux.keys(&["I"]);
+    tmux.wait_for_text("[runtime only]");
+    let screen = tmux.screen();
+    let rows = screen.iter().skip(2).filter(|row| row.contains('%'));
+    assert!(rows.clone().all(|row| row.contains("[py]")), "{screen:?}");
+    assert!(rows.count() > 0, "{screen:?}");
+    tmux.keys(&["q"]);
+    assert_clean(&tmux, &["0", "130", "143"], "ended");
 }

@@ -184,6 +184,8 @@ fn each_view_has_its_screen() {
         ("help", "?"),
         ("icicle", "i"),
         ("callers", "r"),
+        ("by-weight", "o"),
+        ("runtime-only", "I"),
         ("no-kernel", "K"),
         ("by-nothing", "p p".trim()),
         ("zoomed", "/SeqScan\n\n"),

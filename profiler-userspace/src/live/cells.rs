@@ -4,7 +4,7 @@
 //! told apart is one dim cell.
 
 use super::canvas::Canvas;
-use super::flame::{self, Filling, Span};
+use super::flame::{self, Filling, NEVER_FOLDED, Span};
 use super::label::fit;
 use super::look::Colors;
 use super::shape::ROOT;
@@ -18,17 +18,18 @@ const BLOCKS: [char; 9] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉',
 pub(super) fn draw(top: &Top, canvas: &mut Canvas<'_>) {
     let state = &top.state;
     let units = top.look.units();
-    let rows = flame::rows(&top.shape, state.zoom, top.columns, units);
+    let body = top.body_rows();
+    let rows = flame::rows(&top.shape, state.zoom, top.columns, units, body);
     let matches = Matches::new(top);
     let scrolled = state.scrolled[state.view as usize];
-    let body = top.body_rows();
-    for (line, row) in rows.iter().skip(scrolled).take(body).enumerate() {
+    for (line, row) in rows.all.iter().skip(scrolled).take(body).enumerate() {
         let line = match state.icicle {
             true => line,
             false => body - 1 - line,
         };
         let painter = Painter {
             top,
+            folded: rows.folded,
             matches: &matches,
             row,
             line: line as u16 + 1,
@@ -61,6 +62,8 @@ struct Painter<'a> {
     top: &'a Top,
     matches: &'a Matches,
     row: &'a [Span],
+    /// How many levels have no row.
+    folded: usize,
     /// The line of the screen.
     line: u16,
     units: u32,
@@ -85,8 +88,16 @@ impl Painter<'_> {
             }
         }
         for (span, style) in self.row.iter().zip(&styles) {
-            if let Filling::Node(node) = span.filling {
-                self.draw_name(canvas, span, node, *style);
+            match span.filling {
+                Filling::Node(node) => {
+                    let name = &self.top.shape.name(node).text;
+                    self.draw_name(canvas, span, name, *style);
+                }
+                Filling::Trunk(node) => {
+                    let name = self.trunk_name(node);
+                    self.draw_name(canvas, span, &name, *style);
+                }
+                Filling::Joined => {}
             }
         }
     }
@@ -110,7 +121,7 @@ impl Painter<'_> {
         let covers = |span: &Span| span.range.start <= from && span.range.end >= to;
         let (c, style) = match row {
             [span] if covers(span) => match span.filling {
-                Filling::Node(_) => (' ', left),
+                Filling::Node(_) | Filling::Trunk(_) => (' ', left),
                 Filling::Joined => self.joined(),
             },
             [span] if span.range.start <= from => {
@@ -146,8 +157,10 @@ impl Painter<'_> {
 
     fn style(&self, place: usize, span: &Span) -> Style {
         let (top, look) = (self.top, self.top.look);
-        let Filling::Node(node) = span.filling else {
-            return look.joined();
+        let (node, is_trunk) = match span.filling {
+            Filling::Node(node) => (node, false),
+            Filling::Trunk(node) => (node, true),
+            Filling::Joined => return look.joined(),
         };
         let style = match node {
             ROOT => look.bar(),
@@ -166,14 +179,25 @@ impl Painter<'_> {
             true => style.add_modifier(Modifier::DIM),
             false => style,
         };
-        match (node == top.state.selected, self.matches.is_met(top, node)) {
+        let selected = top.state.selected;
+        let has_row = |level: u32| (level as usize) < NEVER_FOLDED;
+        let is_in_trunk = is_trunk && !has_row(top.shape.node(selected).depth);
+        let is_selected = node == selected || is_in_trunk && top.shape.is_above(node, selected);
+        match (is_selected, self.matches.is_met(top, node)) {
             (true, _) => style.patch(look.selected()),
             (false, true) => style.patch(look.matching()),
             (false, false) => style,
         }
     }
 
-    fn draw_name(&self, canvas: &mut Canvas<'_>, span: &Span, node: u32, style: Style) {
+    /// The frames that have no row are named by how many they are.
+    fn trunk_name(&self, node: u32) -> String {
+        let sign = if self.top.look.unicode { '…' } else { '~' };
+        let name = &self.top.shape.name(node).text;
+        format!("{sign} {} more frames {sign} {name}", self.folded)
+    }
+
+    fn draw_name(&self, canvas: &mut Canvas<'_>, span: &Span, name: &str, style: Style) {
         let first = span.range.start.div_ceil(self.units) as u16;
         let end = (span.range.end / self.units) as u16;
         let mut columns = usize::from(end.saturating_sub(first));
@@ -189,7 +213,6 @@ impl Painter<'_> {
             }
             canvas.cell(end - 1, self.line, edge, Style::new());
         }
-        let name = &self.top.shape.name(node).text;
         let label = fit(name, columns, self.top.look.cut());
         canvas.text(first, self.line, &label, style);
     }

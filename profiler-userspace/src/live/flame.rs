@@ -13,6 +13,8 @@ use std::ops::Range;
 pub(super) enum Filling {
     /// A node of the shape.
     Node(u32),
+    /// A node, and the callers of it that have no row.
+    Trunk(u32),
     /// Several that are too narrow.
     Joined,
 }
@@ -57,9 +59,58 @@ impl Scale {
     }
 }
 
-/// The rows of what is on the screen when it is zoomed to a node: the nodes below it as wide as itself. `columns` cells of
-/// `cell` units each. Rows begin at the root and end where no node is.
-pub(super) fn rows(shape: &Shape, zoom: u32, columns: u16, cell: u32) -> Vec<Row> {
+/// Rows from the root on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Rows {
+    pub(super) all: Vec<Row>,
+    /// How many levels have no row of their own, since nearly all is in one frame there and rows are few.
+    pub(super) folded: usize,
+}
+
+impl Rows {
+    /// Which row a level is in.
+    pub(super) fn of_level(&self, level: usize) -> usize {
+        match level {
+            0..NEVER_FOLDED => level,
+            _ => level.saturating_sub(self.folded).max(NEVER_FOLDED),
+        }
+    }
+}
+
+/// The rows of the root and of the owners stay.
+pub(super) const NEVER_FOLDED: usize = 2;
+
+/// Fewer levels are not folded.
+const LEAST_FOLDED: usize = 2;
+
+/// A frame that is so wide is of the trunk, as a share of the screen.
+const TRUNK_SHARE: f64 = 0.8;
+
+/// The rows of what is on the screen when it is zoomed to a node. Where there are more than `room`, the trunk, which nearly
+/// all stacks share, has one row.
+pub(super) fn rows(shape: &Shape, zoom: u32, columns: u16, cell: u32, room: usize) -> Rows {
+    let mut all = levels(shape, zoom, columns, cell);
+    let least = f64::from(u32::from(columns) * cell) * TRUNK_SHARE;
+    let widest = |row: &Row| {
+        row.iter()
+            .position(|span| f64::from(span.range.end - span.range.start) >= least)
+    };
+    let trunk: Vec<usize> = all.iter().map_while(widest).collect();
+    let folded = trunk.len().saturating_sub(NEVER_FOLDED + 1);
+    if all.len() <= room || folded < LEAST_FOLDED {
+        return Rows { all, folded: 0 };
+    }
+    all.drain(NEVER_FOLDED..NEVER_FOLDED + folded);
+    let span = &mut all[NEVER_FOLDED][trunk[trunk.len() - 1]];
+    if let Filling::Node(node) = span.filling {
+        span.filling = Filling::Trunk(node);
+    }
+    Rows { all, folded }
+}
+
+/// Each level as a row: the nodes below the zoomed one as wide as itself. `columns` cells of `cell` units each. Rows begin
+/// at the root and end where no node is.
+fn levels(shape: &Shape, zoom: u32, columns: u16, cell: u32) -> Vec<Row> {
     let scale = Scale {
         units: u32::from(columns) * cell,
         cell,
@@ -140,4 +191,43 @@ fn row(pieces: &[Piece], scale: Scale) -> Row {
         }
     }
     row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::calls::Calls;
+    use super::super::shape::Wanted;
+    use super::*;
+    use crate::profile::Unit;
+    use crate::profile::fold::parse;
+
+    fn shape(text: &str) -> Shape {
+        let mut calls = Calls::new(Unit::Samples);
+        calls.add(&parse(text.as_bytes(), Unit::Samples).unwrap(), 1.0);
+        Shape::new(&calls, &Wanted::default())
+    }
+
+    #[test]
+    fn where_rows_are_few_the_trunk_has_one() {
+        let shape = shape(
+            "sh;x 5\npython;start;init;main;handle;a;b 50\npython;start;init;main;handle;c 45\n",
+        );
+        let names = |room| {
+            let rows = rows(&shape, ROOT, 80, 8, room);
+            let name = |span: &Span| match span.filling {
+                Filling::Node(node) => shape.name(node).text.to_string(),
+                Filling::Trunk(node) => format!("... {}", shape.name(node).text),
+                Filling::Joined => "|".to_owned(),
+            };
+            let row = |row: &Row| row.iter().map(name).collect::<Vec<_>>().join(" ");
+            let shown: Vec<String> = rows.all.iter().map(row).collect();
+            (shown, [0, 1, 2, 5, 6].map(|level| rows.of_level(level)))
+        };
+        let (shown, levels) = names(6);
+        assert_eq!(shown, ["all", "python sh", "... handle", "a c", "b"]);
+        assert_eq!(levels, [0, 1, 2, 2, 3]);
+        let (shown, levels) = names(8);
+        assert_eq!(shown.len(), 8);
+        assert_eq!(levels, [0, 1, 2, 5, 6]);
+    }
 }

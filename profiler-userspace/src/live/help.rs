@@ -21,8 +21,8 @@ const KEYS: &[(&str, &str)] = &[
     ("R", "forget what was counted, and begin anew"),
     ("c", "next event; on-CPU, off-CPU, both"),
     ("p t", "group by name or process; threads"),
-    ("K", "kernel frames on, off"),
-    ("i r", "turn over; begin with where time was spent"),
+    ("K I", "kernel frames on, off; only what runtimes run"),
+    ("i r o", "turn over; callers; heaviest first or by name"),
     ("s", "save what is seen: x.svg, x.pb.gz, x.txt ..."),
     ("q, Ctrl-C / Ctrl-Z", "end / suspend"),
 ];

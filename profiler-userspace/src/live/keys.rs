@@ -52,14 +52,28 @@ pub(super) fn press(top: &mut Top, key: KeyEvent) -> Action {
 fn change(top: &mut Top, code: KeyCode) {
     let state = &mut top.state;
     match code {
-        KeyCode::Char('i') => state.icicle = !state.icicle,
+        KeyCode::Char('i') => {
+            state.icicle = !state.icicle;
+            state.order();
+            top.refresh();
+        }
+        KeyCode::Char('o') => {
+            state.by_weight = Some(!state.wanted.by_weight);
+            state.order();
+            top.refresh();
+        }
         KeyCode::Char('r') => {
             state.wanted.reverse = !state.wanted.reverse;
+            state.order();
             (state.zoom, state.selected) = (ROOT, ROOT);
             top.refresh();
         }
         KeyCode::Char('K') => {
             state.wanted.kernel = !state.wanted.kernel;
+            top.refresh();
+        }
+        KeyCode::Char('I') => {
+            state.wanted.runtime_only = !state.wanted.runtime_only;
             top.refresh();
         }
         KeyCode::Char('p') => {

@@ -4,7 +4,7 @@ use super::calls::Calls;
 use super::flame::{Filling, rows};
 use super::functions::functions;
 use super::save;
-use super::shape::{Grouping, ROOT, Shape, Time, Wanted};
+use super::shape::{Grouping, ROOT, Shape, Wanted};
 use crate::profile::fold::parse;
 use crate::profile::{Profile, Unit, Window};
 use proptest::prelude::*;
@@ -32,12 +32,13 @@ fn text() -> impl Strategy<Value = String> {
 fn wanted() -> impl Strategy<Value = Wanted> {
     let groupings = [Grouping::Names, Grouping::Processes, Grouping::Nothing];
     let grouping = prop::sample::select(groupings.to_vec());
-    (any::<bool>(), any::<bool>(), grouping).prop_map(|(kernel, reverse, grouping)| Wanted {
-        time: Time::All,
+    let flags = [any::<bool>(), any::<bool>(), any::<bool>()];
+    (flags, grouping).prop_map(|([kernel, reverse, by_weight], grouping)| Wanted {
         grouping,
         kernel,
         reverse,
-        only: None,
+        by_weight,
+        ..Wanted::default()
     })
 }
 
@@ -80,7 +81,7 @@ proptest! {
     ) {
         let (calls, _) = calls(&texts);
         let shape = Shape::new(&calls, &Wanted::default());
-        let rows = rows(&shape, ROOT, columns, cell);
+        let rows = rows(&shape, ROOT, columns, cell, usize::MAX).all;
         let units = u32::from(columns) * cell;
         for row in &rows {
             prop_assert!(row.iter().all(|span| !span.range.is_empty() && span.range.end <= units));

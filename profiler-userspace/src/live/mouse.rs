@@ -80,11 +80,12 @@ fn select(top: &mut Top, column: u16, row: u16) {
                     false => top.body_rows() - 1 - line,
                 };
             let units = top.look.units();
-            let rows = flame::rows(&top.shape, top.state.zoom, top.columns, units);
+            let room = top.body_rows();
+            let rows = flame::rows(&top.shape, top.state.zoom, top.columns, units, room);
             let at = u32::from(column) * units + units / 2;
-            let spans = rows.get(level).map_or(&[][..], |row| row);
+            let spans = rows.all.get(level).map_or(&[][..], |row| row);
             if let Some(span) = spans.iter().find(|span| span.range.contains(&at))
-                && let Filling::Node(node) = span.filling
+                && let Filling::Node(node) | Filling::Trunk(node) = span.filling
             {
                 top.state.selected = node;
             }

@@ -60,12 +60,15 @@ impl<'a> Saving<'a> {
             match node.what {
                 What::Owner(owner) => {
                     places.reverse();
+                    let mut is_run = false;
+                    places.retain(|place: &Place| {
+                        is_run = place.kind.is_of_runtime_within(is_run);
+                        shape::is_shown(place.kind, is_run, self.wanted)
+                    });
                     return (&self.calls.owners[owner as usize], places);
                 }
                 What::Place(place) => {
-                    if shape::is_shown(place.kind, self.wanted) {
-                        places.push(place);
-                    }
+                    places.push(place);
                     index = node.parent.map_or(0, |parent| parent as usize);
                 }
             }
@@ -74,6 +77,10 @@ impl<'a> Saving<'a> {
 
     fn is_seen(&self, owner: &Owner, places: &[Place], zoom: &[Name]) -> bool {
         if self.wanted.only.as_ref().is_some_and(|only| only != owner) {
+            return false;
+        }
+        let is_of_runtime = |place: &Place| place.kind.is_of_runtime();
+        if self.wanted.runtime_only && !places.iter().any(is_of_runtime) {
             return false;
         }
         if zoom.is_empty() {

@@ -153,6 +153,9 @@ fn filters(top: &Top) -> Vec<String> {
     if wanted.reverse {
         filters.push("[callers]".to_owned());
     }
+    if wanted.runtime_only {
+        filters.push("[runtime only]".to_owned());
+    }
     if !wanted.kernel {
         filters.push("[no kernel]".to_owned());
     }

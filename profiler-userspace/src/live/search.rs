@@ -2,6 +2,7 @@
 //!
 //! In: what was typed, and the live view. Out: a pattern, and the view moved to what meets it, the most first.
 
+use super::flame;
 use super::shape::ROOT;
 use super::state::{Prompt, View};
 use super::top::Top;
@@ -172,10 +173,12 @@ pub(super) fn select(top: &mut Top, node: u32) {
 pub(super) fn follow(top: &mut Top) {
     let view = top.state.view;
     let (row, room) = match view {
-        View::Flame => (
-            top.shape.node(top.state.selected).depth as usize,
-            top.body_rows(),
-        ),
+        View::Flame => {
+            let (room, units) = (top.body_rows(), top.look.units());
+            let rows = flame::rows(&top.shape, top.state.zoom, top.columns, units, room);
+            let level = top.shape.node(top.state.selected).depth as usize;
+            (rows.of_level(level), room)
+        }
         View::Tree => {
             let at = (top.lines.iter()).position(|line| line.node == top.state.selected);
             (at.unwrap_or(0), top.body_rows().saturating_sub(1))

@@ -1,6 +1,6 @@
 //! The tree that is on the screen: calls as they are asked for.
 //!
-//! In: [`Calls`], and what of them is wanted. Out: nodes with shares, sorted by name, from all that was counted down to the
+//! In: [`Calls`], and what of them is wanted. Out: nodes with shares, sorted by name or by weight, from all that was counted down to the
 //! last call; and back into a profile, for saving. The sum of all nodes is that of what is wanted.
 
 use super::calls::{Calls, Name, Owner, What};
@@ -41,8 +41,12 @@ pub(super) struct Wanted {
     pub(super) grouping: Grouping,
     /// Whether frames of the kernel are shown.
     pub(super) kernel: bool,
+    /// Whether only what runtimes run is shown, and nothing of other stacks.
+    pub(super) runtime_only: bool,
     /// Whether stacks begin at the frame that the thread was in.
     pub(super) reverse: bool,
+    /// Whether the heaviest callee is on the left, and not the first by name.
+    pub(super) by_weight: bool,
     /// Nobody but this owner.
     pub(super) only: Option<Owner>,
 }
@@ -53,7 +57,9 @@ impl Default for Wanted {
             time: Time::All,
             grouping: Grouping::Names,
             kernel: true,
+            runtime_only: false,
             reverse: false,
+            by_weight: false,
             only: None,
         }
     }
@@ -72,7 +78,7 @@ pub(super) struct ShapeNode {
     pub(super) own: f64,
     /// The same in firings.
     pub(super) own_count: f64,
-    /// Its nodes above, sorted by name.
+    /// Its nodes above, in the order that is wanted.
     pub(super) children: Vec<u32>,
     /// How far it is from the root.
     pub(super) depth: u32,
@@ -172,6 +178,8 @@ struct Builder<'a> {
     known: HashMap<(u32, u32), u32>,
     /// For each node of the calls its name; none of those that are not shown.
     names: Vec<Option<u32>>,
+    /// For each node of the calls whether a runtime runs it, and whether what was counted there is shown.
+    runtimes: Vec<[bool; 2]>,
 }
 
 impl<'a> Builder<'a> {
@@ -195,6 +203,7 @@ impl<'a> Builder<'a> {
             },
             known: HashMap::default(),
             names: Vec::with_capacity(calls.nodes.len()),
+            runtimes: Vec::with_capacity(calls.nodes.len()),
         };
         builder.shape.nodes[0].name = builder.name(ALL);
         let owners = calls.owners.iter();
@@ -205,9 +214,16 @@ impl<'a> Builder<'a> {
             })
             .collect();
         for node in &calls.nodes {
+            let below = node.parent.map(|parent| builder.runtimes[parent as usize]);
+            let [of_caller, is_inside] = below.unwrap_or_default();
+            let is_run = match node.what {
+                What::Owner(_) => false,
+                What::Place(place) => place.kind.is_of_runtime_within(of_caller),
+            };
+            (builder.runtimes).push([is_run, is_run || is_inside || !wanted.runtime_only]);
             let name = match node.what {
                 What::Owner(owner) => owners[owner as usize],
-                What::Place(place) => is_shown(place.kind, wanted).then_some(place.name),
+                What::Place(place) => is_shown(place.kind, is_run, wanted).then_some(place.name),
             };
             builder.names.push(name);
         }
@@ -254,7 +270,7 @@ impl<'a> Builder<'a> {
                 None => below,
             });
             places.push(at);
-            if let Some(at) = at {
+            if let Some(at) = at.filter(|_| self.runtimes[index][1]) {
                 self.count(at, index);
             }
         }
@@ -264,7 +280,7 @@ impl<'a> Builder<'a> {
         let calls = self.calls;
         for (index, node) in calls.nodes.iter().enumerate() {
             let (weight, _) = self.own(index);
-            if weight == [0.0; 2] {
+            if weight == [0.0; 2] || !self.runtimes[index][1] {
                 continue;
             }
             let mut owner = index;
@@ -327,20 +343,29 @@ impl<'a> Builder<'a> {
         let is_empty: Vec<bool> = shape.nodes.iter().map(|n| n.weight() <= 0.0).collect();
         let names: Vec<u32> = shape.nodes.iter().map(|node| node.name).collect();
         let name = |child: &u32| &shape.names[names[*child as usize] as usize];
+        let by_weight = self.wanted.by_weight;
+        let weights: Vec<f64> = (shape.nodes.iter())
+            .map(|node| if by_weight { node.weight() } else { 0.0 })
+            .collect();
+        let weight = |child: &u32| weights[*child as usize];
         for node in &mut shape.nodes {
             node.children.retain(|child| !is_empty[*child as usize]);
             node.children.sort_unstable_by(|a, b| {
-                let (a, b) = (name(a), name(b));
-                (&a.text, a.kind).cmp(&(&b.text, b.kind))
+                let by_name = || {
+                    let (a, b) = (name(a), name(b));
+                    (&a.text, a.kind).cmp(&(&b.text, b.kind))
+                };
+                weight(b).total_cmp(&weight(a)).then_with(by_name)
             });
         }
         shape
     }
 }
 
-/// Whether frames of such a kind are shown.
-pub(super) fn is_shown(kind: FrameKind, wanted: &Wanted) -> bool {
-    wanted.kernel || kind != FrameKind::Kernel
+/// Whether frames of such a kind are shown, which a runtime runs or does not.
+pub(super) fn is_shown(kind: FrameKind, is_run: bool, wanted: &Wanted) -> bool {
+    let is_state = matches!(kind, FrameKind::State(_));
+    (wanted.kernel || kind != FrameKind::Kernel) && (!wanted.runtime_only || is_run || is_state)
 }
 
 /// How an owner reads, as far as owners are told apart.

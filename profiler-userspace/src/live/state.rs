@@ -68,6 +68,8 @@ pub(super) struct State {
     pub(super) keeping: Keeping,
     /// Whether the root is at the top.
     pub(super) icicle: bool,
+    /// Whether the heaviest callee is on the left; none for what is usual.
+    pub(super) by_weight: Option<bool>,
     /// Whether what comes is not shown.
     pub(super) frozen: bool,
     pub(super) help: bool,
@@ -99,6 +101,12 @@ impl State {
             selected: ROOT,
             ..Self::default()
         }
+    }
+
+    /// Has callees by name, and by weight where the graph is turned over or reversed, unless the reader chose.
+    pub(super) fn order(&mut self) {
+        let usual = self.icicle || self.wanted.reverse;
+        self.wanted.by_weight = self.by_weight.unwrap_or(usual);
     }
 
     /// The selected row of a table that is shown, to be changed.

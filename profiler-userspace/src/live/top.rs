@@ -13,7 +13,7 @@ use super::save;
 use super::shape::{Grouping, ROOT, Shape, Wanted};
 use super::state::{State, View};
 use super::tree::{self, Line};
-use crate::output::Palette;
+use crate::output::{CalleeOrder, Palette};
 use crate::profile::{Profile, Unit, Window};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -159,10 +159,12 @@ impl Top {
         self.status.naming = files;
     }
 
-    /// Shows the root at the top, or stacks from their other end.
-    pub fn turn(&mut self, inverted: bool, reverse: bool) {
+    /// Shows the root at the top, or stacks from their other end, or callees in another order.
+    pub fn turn(&mut self, inverted: bool, reverse: bool, order: Option<CalleeOrder>) {
         self.state.icicle = inverted;
         self.state.wanted.reverse = reverse;
+        self.state.by_weight = order.map(|order| order == CalleeOrder::Weight);
+        self.state.order();
     }
 
     /// Says what became of what was to be done.

@@ -10,8 +10,9 @@ use crate::pipeline::facts;
 use crate::pipeline::recording_info::RecordingInfo;
 use crate::pipeline::view::{style, viewed};
 use crate::plan::{self, Plan};
-use crate::profile::{Activity, Origin, Profile};
+use crate::profile::{Activity, Origin, Profile, interpreters};
 use crate::raw_recording;
+use crate::runtime;
 use crate::symbolize::NameCache;
 use anyhow::{Context as _, Result, bail};
 use std::path::Path;
@@ -97,12 +98,19 @@ impl Viewing {
                 has_both: event.probe.view().activity == Activity::Both,
             }
         });
-        let top = Top::new(
+        let mut top = Top::new(
             channels.collect(),
             plan.capture.label_frames.threads,
             look,
             size,
         );
+        let crate::output::Style {
+            inverted,
+            reverse,
+            order,
+            ..
+        } = plan.style;
+        top.turn(inverted, reverse, order);
         let (sender, messages) = channel();
         let teller = Teller(sender);
         let keys = teller.clone();
@@ -319,6 +327,10 @@ impl View {
                 &window.kernel,
                 &self.plan.naming,
             );
+            let profile = match self.plan.naming.interpreter_frames {
+                true => profile,
+                false => interpreters::without_loops(profile, runtime::glue),
+            };
             let off_cpu = event.probe.off_cpu_view(self.plan.capture.kernel_stacks);
             profiles.push(viewed(profile, timeless(event), off_cpu));
         }
