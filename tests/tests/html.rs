@@ -381,7 +381,7 @@ fn choices_are_offered_where_the_data_has_them() {
         &profile(Unit::Samples, &vec![(stack("sh;main"), 1)]),
     );
     let page = open(&mut browser, &one, Screen::LARGE);
-    assert_eq!(page.ask(offered), "group");
+    assert_eq!(page.ask(offered), "group,order");
     assert_eq!(page.ask("document.getElementById('time').hidden"), true);
 
     let thread = |cpu, tid, name: &str| {
@@ -399,7 +399,7 @@ fn choices_are_offered_where_the_data_has_them() {
     ];
     let two = write(folder.path(), &profile(Unit::Samples, &stacks));
     let page = open(&mut browser, &two, Screen::LARGE);
-    assert_eq!(page.ask(offered), "thread,cpu,group");
+    assert_eq!(page.ask(offered), "thread,cpu,group,order");
     let choose = |id: &str, place: usize| {
         format!(
             "{{ const select = document.getElementById('choose-{id}'); select.selectedIndex = {place}; \
@@ -626,7 +626,7 @@ fn callers_begin_with_the_heaviest_and_the_flame_graph_with_the_first_by_name() 
     );
     assert_eq!(page.ask("location.hash"), "#order=weight");
     // A zoom stays where the order changes, and is saved as what it is.
-    page.point(700.0, 10.0);
+    page.ask("canvas.dispatchEvent(new PointerEvent('pointerleave', { pointerType: 'mouse' }))");
     for key in ["ArrowUp", "ArrowUp", "ArrowUp", "Enter"] {
         page.press(key);
     }
@@ -876,33 +876,28 @@ fn a_chart_has_a_lane_for_each_thread_and_zooms_to_whole_windows() {
     let column = |page: &mut Browser, x: f64| {
         let names = "(() => { const seen = []; const box = canvas.getBoundingClientRect(); \
             for (let y = 8; y < box.height; y += 16) { canvas.dispatchEvent(new PointerEvent('pointermove', { \
-            clientX: box.left + X * box.width, clientY: box.top + y, pointerType: 'mouse' })); \
+            clientX: box.left + AT * box.width, clientY: box.top + y, pointerType: 'mouse' })); \
             seen.push(document.getElementById('tip').hidden ? '-' : document.getElementById('name').textContent); } \
             return seen.filter((name) => name !== '-').join(); })()";
-        page.ask(&names.replace('X', &x.to_string()))
+        page.ask(&names.replace("AT", &x.to_string()))
             .as_str()
             .expect("a text")
             .to_owned()
     };
-    // Upward, the busiest thread on top.
-    let writer = column(page, 0.01);
-    assert!(
-        writer.starts_with("sync,main,") || writer.starts_with("write,main,"),
-        "{writer}"
-    );
-    assert!(
-        column(page, 0.75).ends_with("read,main,reader [tid 7]"),
-        "{}",
-        column(page, 0.75)
-    );
+    // Downward, the busiest thread on top.
+    let first = column(page, 0.01);
+    assert!(first.starts_with("writer [tid 8],main,"), "{first}");
+    let second = column(page, 0.75);
+    assert!(second.ends_with("reader [tid 7],main,read"), "{second}");
     // Zoomed into half of a window, all of it is there.
-    page.ask("(() => { const box = canvas.getBoundingClientRect(); const at = { clientX: box.left + 3, bubbles: true, pointerType: 'mouse' }; \
-        for (let y = 8; y < box.height; y += 16) { at.clientY = box.top + y; canvas.dispatchEvent(new PointerEvent('pointermove', at)); \
-        if (!document.getElementById('tip').hidden) { canvas.dispatchEvent(new PointerEvent('pointerdown', at)); \
-        canvas.dispatchEvent(new PointerEvent('click', at)); return; } } })()");
+    page.ask(
+        "(() => { const box = canvas.getBoundingClientRect(); \
+        const at = { clientX: box.left + 3, clientY: box.top + 40, bubbles: true, pointerType: 'mouse' }; \
+        for (const name of ['pointermove', 'pointerdown', 'click']) { canvas.dispatchEvent(new PointerEvent(name, at)); } })()",
+    );
     let both = [column(page, 0.1), column(page, 0.9)].concat();
     assert!(
-        both.contains("sync") && both.contains("write") && !both.contains("read,"),
+        both.contains("sync") && both.contains("write") && !both.contains("main,read"),
         "{both}"
     );
     assert_eq!(page.errors(), NOTHING);
