@@ -2,10 +2,11 @@
 //! frames, depth.
 
 use std::path::Path;
+use std::time::SystemTime;
 
 use flame_bpf_tests::{
-    Folded, Invocation, Mangling, NEARLY_ALL, Program, Run, Stack, assert_near, file_contains,
-    kernel_test, require, thread_cpu_ns,
+    Folded, Invocation, Mangling, NEARLY_ALL, Program, Run, Stack, allowed_cpus, assert_near,
+    file_contains, kernel_test, require, thread_cpu_ns,
 };
 
 /// How far a share may be from the truth. With the thousands of samples taken here, chance alone
@@ -325,4 +326,70 @@ fn time_in_the_vdso_is_named() {
     let share = folded.share(|stack| stack.mentions("vdso"));
     // It asks for the time and does nothing else; the caller takes some of it.
     assert!(share > 0.2, "the vDSO has {share:.3} of {folded}");
+}
+
+/// The kernel's account of softirqs from the first to the last of a workload's lines in a span of time, as a share.
+fn softirq_share(lines: &[String], span: std::ops::Range<u128>) -> f64 {
+    let numbers = lines.iter().filter_map(|line| {
+        let mut words = line.strip_prefix("softirq ")?.split(' ');
+        let mut next = || words.next()?.parse::<u128>().ok();
+        Some((next()?, next()?, next()?))
+    });
+    let told: Vec<_> = numbers.filter(|(now, ..)| span.contains(now)).collect();
+    let (Some(first), Some(last)) = (told.first(), told.last()) else {
+        panic!("nothing was said meanwhile: {lines:?}");
+    };
+    (last.1 - first.1) as f64 / (last.2 - first.2) as f64
+}
+
+#[kernel_test(timing)]
+fn softirqs_are_as_the_kernel_counts_them_also_on_idle_cpus() {
+    require!(allowed_cpus(2));
+    let workload = Program::c("packets").start(&[]);
+    let is_steered = workload.words() == ["steered"];
+    let mut running = Invocation::new("-f -v -F 997 -a -d 10").start();
+    running.wait_until_attached();
+    let now = || SystemTime::UNIX_EPOCH.elapsed().expect("a time").as_nanos();
+    let began = now();
+    let run = running.finish().expect_no_panic().expect_code(0);
+    let lines = workload.stop().lines;
+    let truth = softirq_share(&lines, began..began + 10_000_000_000);
+
+    let folded = run.folded();
+    let is_served = |stack: &Stack| {
+        let names = [
+            "handle_softirqs",
+            "__do_softirq",
+            "__softirqentry_text_start",
+        ];
+        names.iter().any(|name| stack.has(name))
+    };
+    let balance = run.balance();
+    let idle = balance.filtered.get("filtered-idle").copied().unwrap_or(0);
+    // All that a clock fired, on idle CPUs, too.
+    let all = (folded.total() + idle) as f64;
+    let share = folded.weight(is_served) as f64 / all;
+    assert!(truth > 0.01, "{lines:?}");
+    assert_near("softirqs", share, truth, TOLERANCE, &folded);
+
+    let is_idle = |stack: &Stack| stack.root() == "swapper";
+    assert!(
+        !folded.any(|stack| is_idle(stack) && !has_interrupt(stack)),
+        "{folded}"
+    );
+    // Where others keep the CPUs busy, there is no idle one.
+    if is_steered && idle as f64 > 0.2 * all {
+        assert!(
+            folded.any(|stack| is_idle(stack) && is_served(stack)),
+            "{folded}"
+        );
+    }
+}
+
+fn has_interrupt(stack: &Stack) -> bool {
+    let entries = ["asm_sysvec_", "asm_common_interrupt", "fred_"];
+    stack
+        .frames
+        .iter()
+        .any(|frame| entries.iter().any(|entry| frame.starts_with(entry)))
 }

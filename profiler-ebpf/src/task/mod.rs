@@ -269,6 +269,16 @@ pub(crate) fn in_user_mode(ctx: &PerfEventContext) -> bool {
     arch::is_user(unsafe { (*ctx.ctx).regs.cs })
 }
 
+/// Whether the firing came upon an interrupt, or a softirq at the end of one: these run on stacks of their own. `through`: as
+/// for [`way_in`].
+#[inline(always)]
+pub(crate) fn in_interrupt(ctx: &PerfEventContext, through: &Word) -> bool {
+    let (top, _) = way_in(through);
+    // SAFETY: the context is valid for the whole firing.
+    let sp = arch::stack_pointer(unsafe { &(*ctx.ctx).regs });
+    top.wrapping_sub(sp) > arch::TASK_STACK_BYTES
+}
+
 /// The period behind this firing.
 #[inline(always)]
 pub(crate) fn period(ctx: &PerfEventContext) -> u64 {

@@ -137,6 +137,28 @@ pub fn is_interrupt(name: &str) -> bool {
     ENTRIES.iter().any(|start| name.starts_with(start))
 }
 
+/// Whether a kernel function is on the way back from an interrupt, where threads are preempted (`kernel/entry/common.c`).
+pub fn is_interrupt_exit(name: &str) -> bool {
+    const EXITS: [&str; 4] = [
+        "irqentry_exit",
+        "raw_irqentry_exit",
+        "exit_to_user_mode_loop",
+        "preempt_schedule_irq",
+    ];
+    EXITS.iter().any(|start| name.starts_with(start))
+}
+
+/// Whether a kernel function is where softirqs are served, at the end of an interrupt or of what kept them off, or in a
+/// thread of their own (`kernel/softirq.c`; the first two are one until Linux 6.10).
+pub fn is_softirq(name: &str) -> bool {
+    [
+        "__do_softirq",
+        "__softirqentry_text_start",
+        "handle_softirqs",
+    ]
+    .contains(&name)
+}
+
 /// A probe is so many frames deep at most: the tracepoint, what it calls, a trampoline, the program.
 const DEEPEST: usize = 12;
 
