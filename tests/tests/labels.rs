@@ -6,6 +6,25 @@ const SCRIPT: &str = include_str!("../../profiler-userspace/src/output/web/label
 /// Names, columns, and how they read.
 const NAMES: &str = include_str!("../../profiler-userspace/src/text/labels.tsv");
 
+/// Numbers, what they are of, and how they read.
+const AMOUNTS: &str = include_str!("../../profiler-userspace/src/text/amounts.tsv");
+
+#[test]
+fn the_script_says_amounts_as_the_program_does() {
+    let mut browser = require!(Browser::start());
+    browser.ask(&format!(
+        "{SCRIPT};globalThis.both = (n, noun) => [amount(n, noun), exactAmount(n, noun)]"
+    ));
+    for line in AMOUNTS.lines() {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let [number, noun, short, exact] = columns[..] else {
+            panic!("four columns: {line}");
+        };
+        let shown = browser.ask(&format!("both({number}, '{noun}')"));
+        assert_eq!(shown, serde_json::json!([short, exact]), "{line}");
+    }
+}
+
 #[test]
 fn the_script_cuts_names_as_the_program_does() {
     let mut browser = require!(Browser::start());

@@ -1,14 +1,11 @@
 //! Numbers as people read them, in few columns.
 
 use crate::profile::Unit;
-use crate::text::number::{grouped, share};
+use crate::text::number::{amount, share};
 
-/// A weight with its unit: `1,234 samples`, `12.345 s`.
+/// A weight with its unit: `1,234 samples`, `12.3 s`.
 pub(super) fn weight(unit: &Unit, weight: f64) -> String {
-    match unit {
-        Unit::Nanoseconds => format!("{:.3} s", weight / 1e9),
-        counted => format!("{} {}", grouped(weight.round() as u64), counted.noun()),
-    }
+    amount(unit.shown(weight.round() as u64), unit.noun())
 }
 
 /// A share in six columns; what was not counted is blank.

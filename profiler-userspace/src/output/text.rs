@@ -19,6 +19,7 @@ use super::text_style::TextStyle;
 use super::{Error, Style};
 use crate::profile::fold::visible;
 use crate::profile::{CallTree, Profile};
+use crate::text::number::amount;
 use functions::Functions;
 use layout::percent;
 pub(super) use layout::{shortened, wrapped};
@@ -88,15 +89,15 @@ impl Report<'_> {
                 let _ = writeln!(text, "{line}");
             }
         }
-        let unit = self.profile.unit.noun();
-        let weight = self.profile.unit.shown(self.total);
+        let unit = &self.profile.unit;
+        let weight = amount(unit.shown(self.total), &visible(unit.noun()));
         let shares = self.functions.shares(self.tree);
         let mut shares: Vec<String> = shares
             .into_iter()
             .filter(|(_, weight)| *weight > 0)
             .map(|(what, weight)| format!("{what} {}", percent(weight, self.total).trim_start()))
             .collect();
-        shares.insert(0, format!("{weight} {}:", visible(unit)));
+        shares.insert(0, format!("{weight}:"));
         for line in wrapped(&shares.join(" "), columns) {
             let _ = writeln!(text, "{line}");
         }

@@ -9,7 +9,7 @@ use crate::input::{Error, File, Reading, Wanted};
 use crate::profile::Profile;
 use crate::profile::fold::visible;
 use crate::report::findings::{Finding, Summary};
-use crate::text::number::{counted, grouped};
+use crate::text::number::{amount, counted};
 use anyhow::{Context as _, Result};
 
 /// A profile of another tool, and what there is to say of it.
@@ -31,10 +31,9 @@ pub(crate) fn read(name: &str, file: File<'_>, wanted: &Wanted<'_>) -> Result<Fo
     let Reading { profile, notes } = reading.context(what)?;
     let weight = profile.unit.shown(profile.total_weight());
     let recorded = format!(
-        "{}: {} {} in {}",
+        "{}: {} in {}",
         kind.name(),
-        grouped(weight),
-        visible(profile.unit.noun()),
+        amount(weight, &visible(profile.unit.noun())),
         counted(profile.samples().len() as u64, "sampled stack")
     );
     let title = visible(name).into_owned();

@@ -7,7 +7,7 @@ use crate::profile::fold::visible;
 use crate::profile::select::{LeftOut, Pattern, Reason, Selected, Selection, Who};
 use crate::profile::{Profile, Unit};
 use crate::report::findings::Finding;
-use crate::text::number::{grouped, share};
+use crate::text::number::{amount, share};
 use anyhow::{Result, ensure};
 
 /// The wanted part of a profile, and what there is to say of the rest.
@@ -39,7 +39,7 @@ pub(crate) fn select(profile: Profile, selection: &Selection) -> Result<(Profile
         format!(
             "{} of {}",
             weighed(&unit, kept, all),
-            grouped(unit.shown(all))
+            amount(unit.shown(all), unit.noun())
         ),
     )];
     findings.extend(
@@ -57,10 +57,9 @@ pub(crate) fn select(profile: Profile, selection: &Selection) -> Result<(Profile
 
 /// `12 samples (3.4%)`.
 fn weighed(unit: &Unit, weight: u64, all: u64) -> String {
-    let shown = grouped(unit.shown(weight));
     format!(
-        "{shown} {} ({})",
-        unit.noun(),
+        "{} ({})",
+        amount(unit.shown(weight), unit.noun()),
         share(weight as f64, all as f64)
     )
 }

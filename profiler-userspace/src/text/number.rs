@@ -20,6 +20,49 @@ pub(crate) fn grouped(number: u64) -> String {
     groups.join(",")
 }
 
+/// A number of what `noun` names, as people read it: times and bytes in a unit that suits them, with three digits.
+pub(crate) fn amount(number: u64, noun: &str) -> String {
+    const TIMES: [(u64, &str); 3] = [(1_000_000, "s"), (1_000, "ms"), (1, "µs")];
+    const BYTES: [(u64, &str); 5] = [
+        (1_000_000_000_000, "TB"),
+        (1_000_000_000, "GB"),
+        (1_000_000, "MB"),
+        (1_000, "kB"),
+        (1, "B"),
+    ];
+    let units: &[(u64, &str)] = match noun {
+        "µs" => &TIMES,
+        "bytes" => &BYTES,
+        _ => &[],
+    };
+    let unit = units
+        .iter()
+        .find(|(size, _)| number >= *size)
+        .or(units.last());
+    let Some((size, unit)) = unit else {
+        return format!("{} {noun}", grouped(number));
+    };
+    let value = number as f64 / *size as f64;
+    let decimals = match value {
+        _ if *size == 1 || value >= 99.95 => 0,
+        value if value >= 9.995 => 1,
+        _ => 2,
+    };
+    match decimals {
+        0 => format!("{} {unit}", grouped(value.round() as u64)),
+        _ => format!("{value:.decimals$} {unit}"),
+    }
+}
+
+/// [`amount`], with the exact number behind it where that is another.
+pub(crate) fn exact_amount(number: u64, noun: &str) -> String {
+    let (amount, exact) = (amount(number, noun), format!("{} {noun}", grouped(number)));
+    match amount == exact {
+        true => exact,
+        false => format!("{amount} ({exact})"),
+    }
+}
+
 /// A share in percent. What was counted at all is never `0.0%`.
 pub(crate) fn share(part: f64, all: f64) -> String {
     let percent = part * 100.0 / all.max(f64::MIN_POSITIVE);
@@ -47,6 +90,22 @@ mod tests {
     fn digits_are_in_threes() {
         let read = [0, 999, 1_000, 1_234_567].map(grouped);
         assert_eq!(read, ["0", "999", "1,000", "1,234,567"]);
+    }
+
+    /// Numbers, what they are of, and how they read: those of `label.js` as well.
+    const AMOUNTS: &str = include_str!("amounts.tsv");
+
+    #[test]
+    fn amounts_have_three_digits_and_a_unit_that_suits_them() {
+        for line in AMOUNTS.lines() {
+            let columns: Vec<&str> = line.split('\t').collect();
+            let [number, noun, short, exact] = columns[..] else {
+                panic!("four columns: {line}");
+            };
+            let number = number.parse().unwrap();
+            assert_eq!(amount(number, noun), short, "{line}");
+            assert_eq!(exact_amount(number, noun), exact, "{line}");
+        }
     }
 
     #[test]

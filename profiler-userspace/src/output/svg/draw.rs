@@ -14,7 +14,7 @@ use crate::output::bound::HOW_TO_KEEP;
 use crate::output::style::MARGIN;
 use crate::profile::fold::visible;
 use crate::text::label::{CUT, fit};
-use crate::text::number::grouped;
+use crate::text::number::{exact_amount, grouped};
 use std::cell::RefCell;
 use std::fmt::Write as _;
 
@@ -330,7 +330,7 @@ impl Frames<'_> {
     /// How much a frame stands for, and in a chart when that was.
     fn numbers(&self, index: usize) -> String {
         let node = &self.tree.nodes[index];
-        let noun = escape(self.noun);
+        let amount = |weight| escape(&exact_amount(weight, self.noun));
         let share = |part: u64, all: u64| part as f64 * 100.0 / all.max(1) as f64;
         if let Some(frames) = self.tree.rests.frames_at(index) {
             let share = share(node.weight, self.tree.total());
@@ -341,15 +341,15 @@ impl Frames<'_> {
         }
         let Some(chart) = self.chart else {
             let share = share(node.weight, self.tree.total());
-            return format!("{} {noun}, {share:.2}%", grouped(node.weight));
+            return format!("{}, {share:.2}%", amount(node.weight));
         };
         let around = chart.around(node.left, node.left + node.weight);
         let weight = chart.weights[index];
         format!(
-            "{} to {}, {} {noun}, {:.2}% of what was counted then",
+            "{} to {}, {}, {:.2}% of what was counted then",
             axis::clock(around.start),
             axis::clock(around.end),
-            grouped(weight),
+            amount(weight),
             share(weight, around.weight),
         )
     }

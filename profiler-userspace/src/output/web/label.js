@@ -138,6 +138,31 @@ function grouped(number) {
   return String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ',');
 }
 
+const UNITS = {
+  '\xb5s': [[1e6, 's'], [1e3, 'ms'], [1, '\xb5s']],
+  bytes: [[1e12, 'TB'], [1e9, 'GB'], [1e6, 'MB'], [1e3, 'kB'], [1, 'B']],
+};
+
+// A number of what a noun names: times and bytes in a unit that suits them. The same as `text/number.rs`.
+function amount(number, noun) {
+  const units = UNITS[noun];
+  if (units === undefined) {
+    return grouped(number) + ' ' + noun;
+  }
+  const fits = function (unit) { return less(number, unit[0]) ? false : true; };
+  const unit = units.find(fits) || units[units.length - 1];
+  const value = number / unit[0];
+  const decimals = unit[0] === 1 ? 0 : less(value, 9.995) ? 2 : less(value, 99.95) ? 1 : 0;
+  return (decimals === 0 ? grouped(value) : value.toFixed(decimals)) + ' ' + unit[1];
+}
+
+// With the exact number behind it where that is another.
+function exactAmount(number, noun) {
+  const exact = grouped(number) + ' ' + noun;
+  const short = amount(number, noun);
+  return short === exact ? exact : short + ' (' + exact + ')';
+}
+
 function percent(part, all) {
   return all === 0 ? '0.00%' : (100 * part / all).toFixed(2) + '%';
 }

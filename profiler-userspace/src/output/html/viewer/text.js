@@ -15,9 +15,10 @@ function clock(ns) {
   return (ns / 1e9).toFixed(2) + ' s';
 }
 
-// A weight with its unit.
-function weightText(value, unit) {
-  return unit === 'nanoseconds' ? duration(value) : grouped(value) + ' ' + unit;
+// A weight with its unit, exact where that is asked for.
+function weightText(value, unit, isExact) {
+  const say = isExact ? exactAmount : amount;
+  return unit === 'nanoseconds' ? say(value / 1e3, 'µs') : say(value, unit);
 }
 
 // A name as a frame of folded text, whose separators it must not hold; the same rules as `fold/name.rs`.

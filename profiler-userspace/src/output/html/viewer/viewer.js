@@ -315,7 +315,7 @@ function startViewer(page) {
     // Of a chart the widths are times.
     const weights = own.weight || own.total;
     const weight = weights[node];
-    const facts = [shown(weight), percent(weight, all) + ' of all'];
+    const facts = [weightText(weight, unit(), true), percent(weight, all) + ' of all'];
     if (own.weight) {
       const around = aroundFrame(own, node);
       facts.unshift(clock(around.start) + ' to ' + clock(around.end));

@@ -167,7 +167,7 @@ function describe(node) {
   const weight = graph.weight[shown];
   const when = graph.chart ? around(shown) : null;
   let numbers = when ? clock(when.start) + ' to ' + clock(when.end) + ', ' : '';
-  numbers += grouped(weight) + ' ' + graph.noun + ', ';
+  numbers += exactAmount(weight, graph.noun) + ', ';
   if (when ? shown !== 0 : false) {
     numbers += percent(weight, when.weight) + ' of what was counted then, ';
   }

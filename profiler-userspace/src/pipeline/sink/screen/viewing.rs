@@ -14,6 +14,7 @@ use crate::profile::{Activity, Origin, Profile, interpreters};
 use crate::raw_recording;
 use crate::runtime;
 use crate::symbolize::NameCache;
+use crate::text::number::amount;
 use anyhow::{Context as _, Result, bail};
 use std::path::Path;
 use std::sync::Arc;
@@ -382,9 +383,9 @@ impl View {
         sink.deliver(|out| output::write(&profile, format, &style, out))?;
         let sum = profile.unit.shown(profile.total_weight());
         Ok(format!(
-            "wrote {}: {sum} {}",
+            "wrote {}: {}",
             path.display(),
-            profile.unit.noun()
+            amount(sum, profile.unit.noun())
         ))
     }
 }
