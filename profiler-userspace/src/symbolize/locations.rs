@@ -247,6 +247,11 @@ impl<'p> Building<'p> {
             code,
         } = answer;
         self.found.skipped.note(&module, named.asked);
+        // What no file holds was made while the program ran; the kernel's part of a process was not.
+        let kind = match path.as_os_str().is_empty() && module != "vdso" {
+            true => FrameKind::Jit,
+            false => FrameKind::User,
+        };
         let mapped = named.code.unwrap_or_default();
         let build_id = named.build_id.as_ref().map(|id| id.bytes().into());
         let mapping = self.profile.mapping(Mapping {
@@ -283,7 +288,7 @@ impl<'p> Building<'p> {
             self.locations[*place] = Location {
                 mapping: Some(mapping),
                 address,
-                kind: FrameKind::User,
+                kind,
                 lines,
             };
         }

@@ -102,7 +102,10 @@ pub(super) fn unknown() -> Look {
     Look::new(MARK, Meaning::Mark)
 }
 
-const MARK: Color = Color::new(186, 186, 182);
+const MARK: Color = Color::new(170, 162, 156);
+
+/// The colour of the root, which is none of the frames.
+const ROOT: Color = Color::new(232, 232, 232);
 
 /// The colour of the mark of what could have run, and had no CPU.
 const RUNNABLE: Color = Color::new(160, 210, 90);
@@ -125,8 +128,16 @@ fn mark(kind: FrameKind) -> Look {
     }
 }
 
-/// The look of each of a tree's names.
+/// The look of each of a tree's names, of which the first is the root's.
 pub(super) fn looks(palette: Palette, view: &View, names: &[Frame]) -> Vec<Look> {
+    let mut looks = looks_of_frames(palette, view, names);
+    if let Some(root) = looks.first_mut() {
+        root.color = ROOT;
+    }
+    looks
+}
+
+fn looks_of_frames(palette: Palette, view: &View, names: &[Frame]) -> Vec<Look> {
     let (times, meanings) = match palette {
         Palette::COLD => (
             by_half(view),
