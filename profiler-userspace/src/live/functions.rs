@@ -5,8 +5,8 @@
 
 use super::calls::{Calls, Name, What};
 use super::shape::{ROOT, Shape};
-use crate::profile::FrameKind;
 use crate::profile::fold::visible;
+use crate::profile::{FrameKind, interpreted_module};
 use foldhash::HashMap;
 
 /// A function of a module.
@@ -36,7 +36,7 @@ pub(super) fn functions(shape: &Shape, calls: &Calls) -> Vec<FunctionRow> {
             *known.entry((node.name, mapping)).or_insert_with(|| {
                 rows.push(FunctionRow {
                     name: shape.name(index).clone(),
-                    module: module(calls, mapping, shape.name(index).kind),
+                    module: module(calls, node.source, shape.name(index).kind),
                     own: 0.0,
                     total: 0.0,
                 });
@@ -83,9 +83,18 @@ fn mapping(calls: &Calls, source: Option<u32>) -> Option<u32> {
     }
 }
 
-fn module(calls: &Calls, mapping: Option<u32>, kind: FrameKind) -> String {
-    match mapping {
-        Some(mapping) => visible(&calls.mappings[mapping as usize].module).into_owned(),
-        None => kind.module_without_file().to_owned(),
-    }
+fn module(calls: &Calls, source: Option<u32>, kind: FrameKind) -> String {
+    let place = source.map(|source| calls.nodes[source as usize].what);
+    let Some(What::Place(place)) = place else {
+        return kind.module_without_file().to_owned();
+    };
+    let function = &calls.functions[place.function as usize];
+    let module = match (place.mapping, kind) {
+        (Some(mapping), _) => &*calls.mappings[mapping as usize].module,
+        (None, FrameKind::Interpreted(runtime)) => {
+            interpreted_module(runtime, &function.name, &function.file)
+        }
+        (None, _) => kind.module_without_file(),
+    };
+    visible(module).into_owned()
 }

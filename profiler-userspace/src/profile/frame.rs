@@ -109,7 +109,7 @@ impl FrameKind {
         }
     }
 
-    /// The module of code that is in no file.
+    /// The module of code that is in no file, and has no source.
     pub fn module_without_file(self) -> &'static str {
         match self {
             Self::Kernel => "kernel",
@@ -143,6 +143,43 @@ impl Frame {
         let name = name.into();
         Self { name, kind }
     }
+}
+
+/// The module of a function that a runtime runs: of Java its package, of others its file, with the directory where many
+/// files are called the same.
+pub fn interpreted_module<'a>(runtime: RuntimeKind, name: &'a str, file: &'a str) -> &'a str {
+    if runtime == RuntimeKind::HotSpot
+        && let Some(package) = java_package(name)
+    {
+        return package;
+    }
+    const SAME: [&str; 5] = [
+        "__init__.py",
+        "__main__.py",
+        "index.js",
+        "index.mjs",
+        "init.lua",
+    ];
+    let mut parts = file.rmatch_indices('/').map(|(at, _)| at + 1);
+    let last = parts.next().unwrap_or(0);
+    match &file[last..] {
+        "" => runtime.short(),
+        // Parts of Node itself, whose files have no directories.
+        _ if file.starts_with("node:") => file,
+        same if SAME.contains(&same) && last > 0 => &file[parts.next().unwrap_or(0)..],
+        file => file,
+    }
+}
+
+/// The package of a method, `java.util` of `java.util.HashMap.resize`; none if it has none.
+fn java_package(method: &str) -> Option<&str> {
+    // Classes within a class, and those made while it ran: `a.B$C.d`, `a.B$$Lambda/0x12.d`.
+    let class = match method.find(['$', '/', '<', '(']) {
+        Some(end) if !method[..end].ends_with('.') => &method[..end],
+        Some(end) => &method[..end - 1],
+        None => method.rsplit_once('.')?.0,
+    };
+    Some(class.rsplit_once('.')?.0)
 }
 
 /// The number in the label of a thread, and the name if there is one.

@@ -29,7 +29,7 @@ mod windows;
 
 pub use call_tree::{CallTree, Node, NodeIndex, TreeSample};
 pub(crate) use frame::is_mark;
-pub use frame::{Frame, FrameKind, FrameRef};
+pub use frame::{Frame, FrameKind, FrameRef, interpreted_module};
 pub use frames::{FrameProfile, SourceFrame};
 pub use merge::{MergeError, Merging};
 pub use model::{

@@ -44,8 +44,8 @@ impl Calls {
         let of_frames: Vec<u32> = (0..tree.frame_count())
             .zip(tree.frames())
             .map(|(_, (frame, code))| {
-                let mapping = code.and_then(|code| code.mapping);
-                let module = mapping.map(|mapping| &profile.mappings()[mapping.0 as usize].module);
+                let module =
+                    code.map(|code| profile.module(frame.kind, code.mapping, code.function));
                 let file = code.map(|code| &*profile.function_at(code.function).file);
                 let function = Function {
                     file: visible(file.unwrap_or_default()).into_owned(),
