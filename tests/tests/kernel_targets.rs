@@ -107,6 +107,13 @@ fn flame_bpf_itself_is_one_frame_unless_asked_for() {
     };
     // Waits: it always has some.
     assert_eq!(frames("-f -a --off-cpu -d 1 --state S"), 1);
+    let report = Invocation::new("--report -a -F 997 -d 1")
+        .run()
+        .expect_code(0);
+    let report = report.expect_stderr(" of samples are its own");
+    let report = String::from_utf8_lossy(&report.stdout).into_owned();
+    assert!(report.contains("flame-bpf itself "), "{report}");
+    assert!(!report.contains("[no stack]"), "{report}");
     assert!(frames("-f -a --off-cpu -d 1 --state S --include-self") > 2);
 }
 

@@ -294,6 +294,7 @@ impl Pipeline {
             elapsed,
         );
         let counters = last.counters.clone();
+        let own_share = (self.stacks.first()).and_then(|stacks| stacks.busiest.own_share());
         let ended = Ended {
             last,
             recording_info,
@@ -309,7 +310,7 @@ impl Pipeline {
         if (report.wrote || !report.files.is_empty()) && !plan.verbosity.quiet {
             let tables = loaded.map_or(0, |loaded| loaded.bytes);
             let cost = Cost::now(kernel.map_bytes() + tables);
-            let mut findings = vec![cost::cost(&counters, &cost)];
+            let mut findings = vec![cost::cost(&counters, &cost, own_share)];
             findings.extend(wrote(std::mem::take(&mut report.files)));
             report.text.push_str(&findings::shown(&findings));
         }

@@ -23,5 +23,8 @@ pub const NOT_WOKEN: &str = "[not woken]";
 /// Stands for frames that are too narrow to be in a file one by one.
 pub const NARROW: &str = "[narrow frames]";
 
+/// The stack of the profiler's own samples, whose frames say nothing of the machine.
+pub const PROFILER: &str = "[profiler]";
+
 /// Stands for who ended a wait, where that was no thread.
 pub const INTERRUPT: &str = "[interrupt]";

@@ -8,7 +8,10 @@
 use super::normalized::{LocationIndex, NormalizedStack, NormalizedStackIndex, WakerIndex};
 use super::off_cpu_view::OffCpuView;
 use super::wait_reason::WaitReason;
-use super::{FrameKind, IndexSet, Origin, Unit, Window, WindowIndex, WindowTotals, number};
+use super::{
+    FrameKind, IndexSet, Origin, Unit, Window, WindowIndex, WindowTotals, interpreted_module,
+    marks, number,
+};
 use profiler_common::abi::ThreadState;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -337,6 +340,41 @@ impl Profile {
     /// The stack at an index of this profile.
     pub fn stack_at(&self, index: NormalizedStackIndex) -> &NormalizedStack {
         &self.stacks[index.0 as usize]
+    }
+
+    /// The module of a function: what it lies in; the file or package of an interpreted one; else what its kind is called.
+    pub fn module(
+        &self,
+        kind: FrameKind,
+        mapping: Option<MappingIndex>,
+        function: FunctionIndex,
+    ) -> &str {
+        if let Some(mapping) = mapping {
+            return &self.mappings()[mapping.0 as usize].module;
+        }
+        let Function { name, file, .. } = self.function_at(function);
+        match kind {
+            FrameKind::Interpreted(runtime) => interpreted_module(runtime, name, file),
+            _ => kind.module_without_file(),
+        }
+    }
+
+    /// The stack that stands for all of the profiler's own, if there is one.
+    pub fn profiler_stack(&self) -> Option<NormalizedStackIndex> {
+        let is_mark = |location: &LocationIndex| {
+            let location = self.location_at(*location);
+            let [line] = self.lines_at(location) else {
+                return false;
+            };
+            location.kind == FrameKind::Mark
+                && self.function_at(line.function).name == marks::PROFILER
+        };
+        let is_it = |stack: &NormalizedStack| match &*stack.locations {
+            [only] => is_mark(only),
+            _ => false,
+        };
+        let index = self.stacks.iter().position(is_it)?;
+        Some(NormalizedStackIndex(index as u32))
     }
 
     /// The labels at an index of this profile.

@@ -6,7 +6,7 @@
 //! Never knows what an object is; whoever gave out its number does.
 
 use super::raw::Who;
-use super::{FrameKind, Window, WindowIndex, WindowTotals, number};
+use super::{FrameKind, Window, WindowIndex, WindowTotals, marks, number};
 use foldhash::HashMap;
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
@@ -366,6 +366,16 @@ impl NormalizedProfile {
     /// The stack at an index of this profile.
     pub fn stack_at(&self, index: NormalizedStackIndex) -> &NormalizedStack {
         &self.stacks[index.0 as usize]
+    }
+
+    /// The stack that stands for all of the profiler's own, if there is one.
+    pub fn profiler_stack(&self) -> Option<NormalizedStackIndex> {
+        let mark = NamedFunction::new(marks::PROFILER, FrameKind::Mark);
+        let name = self.names.get_index_of(&mark)? as u32;
+        let location = self.locations.get_index_of(&Location::Named(name))? as u32;
+        let is_it = |stack: &NormalizedStack| *stack.locations == [LocationIndex(location)];
+        let index = self.stacks.iter().position(is_it)?;
+        Some(NormalizedStackIndex(index as u32))
     }
 
     /// The waker at an index of this profile.

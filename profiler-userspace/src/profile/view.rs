@@ -273,6 +273,10 @@ pub(super) struct Builder<'a> {
     /// For each of the profile's labels what of them is shown.
     shown: Vec<ShownLabels>,
     labels: Vec<Box<[FrameId]>>,
+    /// The stack of the profiler's own samples, whose process is shown as a mark.
+    profiler: Option<NormalizedStackIndex>,
+    /// Labels of the profiler, as marks.
+    marked: HashMap<ShownLabels, ShownLabels>,
 }
 
 /// Stacks of a profile's samples, made one at a time; whose they are is told apart from them.
@@ -307,6 +311,11 @@ impl<'a> Builder<'a> {
             levels: Vec::with_capacity(profile.locations().len()),
             shown: Vec::with_capacity(profile.labels.len()),
             labels: Vec::new(),
+            profiler: match owner {
+                Owner::InStack => profile.profiler_stack(),
+                Owner::Apart => None,
+            },
+            marked: HashMap::default(),
         };
         builder.show_locations();
         builder.show_labels();
@@ -359,20 +368,44 @@ impl<'a> Builder<'a> {
     }
 
     fn thread(
-        &self,
+        &mut self,
         labels: LabelsIndex,
         user: Option<NormalizedStackIndex>,
         kernel: Option<NormalizedStackIndex>,
     ) -> Thread {
+        let labels = self.shown[labels.0 as usize];
+        let is_profiler = self.profiler.is_some() && user == self.profiler;
         Thread {
-            labels: self.shown[labels.0 as usize],
-            user,
+            labels: match is_profiler {
+                true => self.as_mark(labels),
+                false => labels,
+            },
+            user: user.filter(|_| !is_profiler),
             kernel,
         }
     }
 
+    /// The same labels, the process's name being a mark.
+    fn as_mark(&mut self, labels: ShownLabels) -> ShownLabels {
+        if let Some(known) = self.marked.get(&labels) {
+            return *known;
+        }
+        let mut frames = self.labels[labels.0 as usize].clone();
+        for id in &mut frames {
+            let mut frame = self.frames[id.index()].0.clone();
+            if frame.kind == FrameKind::Process {
+                frame.kind = FrameKind::Mark;
+                *id = FrameId(number(&mut self.frames, (frame, None)));
+            }
+        }
+        self.labels.push(frames);
+        let marked = ShownLabels(self.labels.len() as u32 - 1);
+        self.marked.insert(labels, marked);
+        marked
+    }
+
     /// What of a sample is shown.
-    pub(super) fn shown(&self, sample: &Sample) -> Shown {
+    pub(super) fn shown(&mut self, sample: &Sample) -> Shown {
         let wakers = self.profile.off_cpu.map(|view| view.wakers);
         let waker = sample.waker.map(|index| self.profile.waker_at(index));
         let waker = match (wakers, sample.thread_state, waker) {

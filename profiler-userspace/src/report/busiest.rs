@@ -28,6 +28,8 @@ pub(crate) struct Busiest {
     by_name: HashMap<Box<[u8]>, Sums>,
     /// The weight of processes whose names are not told apart.
     rest: u64,
+    /// The profiler's own weight.
+    own: u64,
     /// How long this took.
     elapsed: Duration,
 }
@@ -49,7 +51,12 @@ impl Busiest {
                 .saturating_sub(normalized.window.start),
             ..Self::default()
         };
+        let profiler = normalized.profiler_stack();
         for (key, sums) in normalized.samples() {
+            if profiler.is_some() && key.user == profiler {
+                busiest.own = busiest.own.saturating_add(sums.weight);
+                continue;
+            }
             let label = &key.label;
             let process = normalized.process_name(label);
             let name = process.map_or(label.thread_name(), |name| name);
@@ -62,6 +69,7 @@ impl Busiest {
     pub(crate) fn add(&mut self, other: Self) {
         self.elapsed += other.elapsed;
         self.rest = self.rest.saturating_add(other.rest);
+        self.own = self.own.saturating_add(other.own);
         for (name, sums) in other.by_name {
             self.count(&name, sums.processes, sums.weight);
         }
@@ -84,8 +92,7 @@ impl Busiest {
 
     /// The processes with the most. `period_ns`: the CPU time that a weight of one stands for, if it stands for some.
     pub(crate) fn finding(&self, period_ns: Option<u64>) -> Option<Finding> {
-        let weights = self.by_name.values().map(|sums| sums.weight);
-        let total = weights.fold(self.rest, u64::saturating_add);
+        let total = self.total();
         let mut rows: Vec<(&[u8], &Sums)> = (self.by_name.iter())
             .map(|(name, sums)| (&**name, sums))
             .collect();
@@ -117,6 +124,16 @@ impl Busiest {
             parts.push(format!("{of} of more names than are told apart"));
         }
         Some(Finding::new("processes", parts.join(", ")))
+    }
+
+    /// The profiler's own share, in words; none where it has none.
+    pub(crate) fn own_share(&self) -> Option<String> {
+        (self.own > 0).then(|| share(self.own as f64, self.total() as f64))
+    }
+
+    fn total(&self) -> u64 {
+        let weights = self.by_name.values().map(|sums| sums.weight);
+        weights.fold(self.rest.saturating_add(self.own), u64::saturating_add)
     }
 
     fn cpus(&self, weight: u64, period_ns: Option<u64>) -> String {

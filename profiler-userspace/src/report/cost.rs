@@ -48,8 +48,8 @@ impl Cost {
     }
 }
 
-/// The finding on the cost, by the counters of all probes.
-pub(crate) fn cost(counters: &[Counters], cost: &Cost) -> Finding {
+/// The finding on the cost, by the counters of all probes. `own_share`: how much of what was sampled was the profiler.
+pub(crate) fn cost(counters: &[Counters], cost: &Cost, own_share: Option<String>) -> Finding {
     // The off-CPU program runs twice for each wait, but once for two if both threads of a switch are targets.
     let runs = |counters: &Counters| match counters.get(Counter::Entered) {
         0 => counters.sum(Class::Fired),
@@ -61,15 +61,17 @@ pub(crate) fn cost(counters: &[Counters], cost: &Cost) -> Finding {
         .map(|counters| counters.get(Counter::RunTime))
         .sum();
     let each = ns.checked_div(runs).unwrap_or(0);
+    let own = own_share.map(|share| format!("; {share} of samples are its own, one grey frame"));
     Finding::new(
         "cost",
         format!(
-            "{} in the kernel ({:.1} µs each), {:.2} s CPU and {} here, {} of BPF maps",
+            "{} in the kernel ({:.1} µs each), {:.2} s CPU and {} here, {} of BPF maps{}",
             seconds(Duration::from_nanos(ns)),
             each as f64 / 1000.0,
             cost.cpu.as_secs_f64(),
             mebibytes(cost.peak_bytes),
             mebibytes(cost.map_bytes),
+            own.unwrap_or_default(),
         ),
     )
 }

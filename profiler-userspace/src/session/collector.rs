@@ -29,13 +29,13 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    /// Nothing was drained yet. Stacks of this very process are kept if it `includes_self`.
+    /// Nothing was drained yet. Stacks of this very process are kept if it `includes_self`, and one mark otherwise.
     pub(super) fn new(includes_self: bool) -> Self {
         Self {
             raw: RawProfile::default(),
             normalizer: match includes_self {
                 true => Normalizer::new(),
-                false => Normalizer::without_stacks_of(std::process::id()),
+                false => Normalizer::marking(std::process::id()),
             },
             crowd: FEWEST_CROWDED,
             many_files: FEWEST_MANY_FILES,

@@ -11,7 +11,6 @@ use super::leaf;
 use super::lookups;
 use super::objects::Objects;
 use crate::process::{Choice, Place, Process, ProcessKey, Processes, RuntimeFunction};
-use crate::profile::FrameKind;
 use crate::profile::normalized::{
     Label, Location, LocationIndex, NamedFunction, NormalizedKey, NormalizedProfile,
     NormalizedStack, NormalizedStackIndex, NormalizedWaker, Sums,
@@ -19,8 +18,9 @@ use crate::profile::normalized::{
 use crate::profile::raw::{
     Parts, RawFrame, RawProfile, RawSample, RawStack, StackIndex, Waker, Who,
 };
+use crate::profile::{FrameKind, marks};
 use foldhash::{HashMap, HashSet};
-use profiler_common::abi::FrameWord;
+use profiler_common::abi::{Fallbacks, FrameWord, StackEnd};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -96,8 +96,8 @@ pub struct Normalizer {
     /// Processes whose samples were normalized and that were not let go since, and the samples'
     /// parts.
     sampled: HashMap<ProcessKey, Parts>,
-    /// A process of which no stacks are kept, by its ID.
-    without_stacks: Option<u32>,
+    /// A process whose stacks are one mark, by its ID.
+    marked: Option<u32>,
 }
 
 impl Normalizer {
@@ -106,10 +106,10 @@ impl Normalizer {
         Self::default()
     }
 
-    /// As [`new`](Self::new), but keeps no stacks of a process.
-    pub fn without_stacks_of(pid: u32) -> Self {
+    /// As [`new`](Self::new), but of a process, the profiler itself, each stack is [`marks::PROFILER`].
+    pub fn marking(pid: u32) -> Self {
         Self {
-            without_stacks: Some(pid),
+            marked: Some(pid),
             ..Self::default()
         }
     }
@@ -174,7 +174,7 @@ impl Normalizer {
     ) {
         let window = raw.window;
         let mut raw_now = std::mem::take(raw);
-        if let Some(pid) = self.without_stacks {
+        if let Some(pid) = self.marked {
             raw_now.drop_stacks_of(pid);
         }
         raw.window = window;
@@ -245,6 +245,9 @@ impl Normalizer {
         user: Option<StackIndex>,
         kernel: Option<StackIndex>,
     ) -> Option<Stacks> {
+        if self.marked == Some(who.tgid) {
+            return Some((Some(self.mark_of_profiler()), None));
+        }
         let process_key = ProcessKey::from(who);
         let Known {
             raw,
@@ -354,6 +357,15 @@ impl Normalizer {
                 },
             }));
         }
+    }
+
+    fn mark_of_profiler(&mut self) -> NormalizedStackIndex {
+        let mark = self.named(NamedFunction::new(marks::PROFILER, FrameKind::Mark));
+        self.normalized.stack(NormalizedStack {
+            locations: [mark].into(),
+            end: StackEnd::Root,
+            fallbacks: Fallbacks::NONE,
+        })
     }
 
     /// The location of a function that has its name already.

@@ -6,9 +6,11 @@
 use super::Report;
 use super::layout::{SHARE_COLUMNS, padded, percent};
 use crate::profile::fold::visible;
-use crate::profile::{CallTree, Code, FrameId, FrameKind, NodeIndex, Profile};
+use crate::profile::off_cpu::{is_interrupt, is_interrupt_exit, is_softirq};
+use crate::profile::{CallTree, Code, Frame, FrameId, FrameKind, NodeIndex, Profile, marks};
 use crate::text::label::{CUT, without_middle};
 use foldhash::HashMap;
+use profiler_common::abi::ThreadState;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
@@ -16,7 +18,7 @@ use std::fmt::Write as _;
 pub(super) const USUAL_ROWS: usize = 40;
 
 /// Stands for the function of samples without one.
-const NO_STACK: &str = "[no stack]";
+pub(super) const NO_STACK: &str = "[no stack]";
 
 /// A function as the report tells functions apart: those that read alike are one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -40,8 +42,10 @@ pub(super) struct Functions<'a> {
     /// For each frame of the tree its function, as an index into `all`; none of marks.
     by_frame: Vec<Option<usize>>,
     all: Vec<(Function, Sums)>,
-    /// What was counted without any function.
+    /// What was counted without any function, the profiler's own apart.
     without: u64,
+    /// The mark of the profiler's own stacks.
+    profiler: Option<FrameId>,
 }
 
 /// Rows by what is counted in them, the most first, and then by name.
@@ -57,9 +61,13 @@ impl<'a> Functions<'a> {
             by_frame: Vec::with_capacity(tree.frame_count()),
             all: Vec::new(),
             without: 0,
+            profiler: None,
         };
         let mut known: HashMap<Function, usize> = HashMap::default();
-        for (frame, code) in tree.frames() {
+        for (id, (frame, code)) in tree.frame_ids().zip(tree.frames()) {
+            if frame.kind == FrameKind::Mark && frame.name == marks::PROFILER {
+                functions.profiler = Some(id);
+            }
             let function = functions.function(&frame.name, frame.kind, code);
             let index = function.map(|function| {
                 *known.entry(function).or_insert_with_key(|function| {
@@ -87,9 +95,8 @@ impl<'a> Functions<'a> {
         ) {
             return None;
         }
-        let mapping = code.and_then(|code| code.mapping);
-        let module = match mapping {
-            Some(mapping) => &*self.profile.mappings()[mapping.0 as usize].module,
+        let module = match code {
+            Some(code) => self.profile.module(kind, code.mapping, code.function),
             None => kind.module_without_file(),
         };
         Some(Function {
@@ -116,6 +123,7 @@ impl<'a> Functions<'a> {
                     let itself = &mut self.all[function].1.itself;
                     *itself = itself.saturating_add(sample.weight);
                 }
+                None if self.is_profiler(tree, sample.own) => {}
                 None => self.without = self.without.saturating_add(sample.weight),
             }
         }
@@ -146,44 +154,66 @@ impl<'a> Functions<'a> {
             .find_map(|id| self.of(id).map(|function| (id, function)))
     }
 
+    /// Whether a stack is the mark of the profiler's own.
+    pub(super) fn is_profiler(&self, tree: &CallTree, node: Option<NodeIndex>) -> bool {
+        self.profiler.is_some() && tree.callers(node).next() == self.profiler
+    }
+
     /// How much was counted in each kind of code.
-    pub(super) fn shares(&self, tree: &CallTree) -> [(&'static str, u64); 6] {
-        let mut shares = [
-            ("user", 0),
-            ("JIT", 0),
-            ("inlined", 0),
-            ("kernel", 0),
-            ("without a stack", 0),
-            ("interpreted", 0),
+    pub(super) fn shares(&self, tree: &CallTree) -> Vec<(&'static str, u64)> {
+        const KINDS: [&str; 9] = [
+            "user",
+            "JIT",
+            "inlined",
+            "interpreted",
+            KERNEL,
+            SOFTIRQ,
+            INTERRUPT,
+            "without a stack",
+            "flame-bpf itself",
         ];
+        let mut shares = KINDS.map(|kind| (kind, 0));
         for sample in tree.samples() {
-            let kind = self
-                .innermost(tree, sample.own)
-                .map(|(frame, _)| tree.frame(frame).kind);
-            let place = match kind {
-                Some(FrameKind::Jit) => 1,
-                Some(FrameKind::Interpreted(_)) => 5,
-                Some(FrameKind::Inlined) => 2,
-                Some(FrameKind::Kernel) => 3,
-                Some(_) => 0,
-                None => 4,
+            let innermost = self.innermost(tree, sample.own);
+            let kind = match innermost.map(|(frame, _)| tree.frame(frame).kind) {
+                Some(FrameKind::Kernel) if sample.thread_state == ThreadState::Running => {
+                    interrupt(tree, sample.own).unwrap_or(KERNEL)
+                }
+                Some(FrameKind::Kernel) => KERNEL,
+                Some(FrameKind::Jit) => "JIT",
+                Some(FrameKind::Interpreted(_)) => "interpreted",
+                Some(FrameKind::Inlined) => "inlined",
+                Some(_) => "user",
+                None if self.is_profiler(tree, sample.own) => "flame-bpf itself",
+                None => "without a stack",
             };
-            shares[place].1 = u64::saturating_add(shares[place].1, sample.weight);
+            if let Some((_, sum)) = shares.iter_mut().find(|(known, _)| *known == kind) {
+                *sum = u64::saturating_add(*sum, sample.weight);
+            }
         }
-        shares
+        shares.to_vec()
     }
 }
 
-impl Report<'_> {
-    /// The module of the function that threads were in.
-    pub(super) fn module(&self, innermost: Option<(FrameId, usize)>) -> &str {
-        match innermost.map(|(_, function)| &*self.functions.at(function).0.module) {
-            Some("") => "[unknown]",
-            Some(module) => module,
-            None => NO_STACK,
-        }
-    }
+const KERNEL: &str = "kernel";
+const SOFTIRQ: &str = "softirq";
+const INTERRUPT: &str = "hard interrupt";
 
+/// The kind of interrupt that the kernel served, if it served one: the innermost of those in the stack. What the kernel does
+/// on the way back from one is no part of it.
+fn interrupt(tree: &CallTree, node: Option<NodeIndex>) -> Option<&'static str> {
+    let frames = tree.callers(node).map(|id| tree.frame(id));
+    let kernel = frames.take_while(|frame| !frame.kind.is_user());
+    let kind = |frame: &Frame| match &*frame.name {
+        name if is_softirq(name) => Some(SOFTIRQ),
+        name if is_interrupt(name) => Some(INTERRUPT),
+        name if is_interrupt_exit(name) => Some(KERNEL),
+        _ => None,
+    };
+    (kernel.filter(|frame| frame.kind == FrameKind::Kernel)).find_map(kind)
+}
+
+impl Report<'_> {
     /// Appends the table of functions: so many of them, or those with the least share that was asked for.
     /// `more` says how to see others.
     pub(super) fn functions(&self, rows: usize, more: &str, text: &mut String) {

@@ -3,9 +3,10 @@
 //! In: a profile's samples. Out: a table for each that the profile tells apart.
 
 use super::Report;
+use super::functions::NO_STACK;
 use super::layout::{SHARE_COLUMNS, percent, shortened};
 use crate::profile::fold::visible;
-use crate::profile::{FrameId, LabelsIndex};
+use crate::profile::{FrameId, LabelsIndex, marks};
 use foldhash::HashMap;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,14 +14,27 @@ use std::fmt::Write as _;
 /// So many rows are shown, unless a least share is asked for.
 const USUAL_ROWS: usize = 10;
 
+/// The innermost function of a sample, and its frame.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Innermost {
+    Function(FrameId, usize),
+    /// Only the mark of the profiler's own stacks.
+    Profiler,
+    Nothing,
+}
+
 impl Report<'_> {
     /// Appends the tables.
     pub(super) fn owners(&self, text: &mut String) {
         // There are many more samples than there are owners and functions.
         let mut by_labels: HashMap<LabelsIndex, u64> = HashMap::default();
-        let mut by_innermost: HashMap<Option<(FrameId, usize)>, u64> = HashMap::default();
+        let mut by_innermost: HashMap<Innermost, u64> = HashMap::default();
         for sample in self.tree.samples() {
-            let innermost = self.functions.innermost(self.tree, sample.own);
+            let innermost = match self.functions.innermost(self.tree, sample.own) {
+                Some((frame, function)) => Innermost::Function(frame, function),
+                None if self.functions.is_profiler(self.tree, sample.own) => Innermost::Profiler,
+                None => Innermost::Nothing,
+            };
             for sum in [
                 by_labels.entry(sample.labels).or_default(),
                 by_innermost.entry(innermost).or_default(),
@@ -28,8 +42,7 @@ impl Report<'_> {
                 *sum = sum.saturating_add(sample.weight);
             }
         }
-        let module =
-            |innermost: &Option<(FrameId, usize)>| Some(self.module(*innermost).to_owned());
+        let module = |innermost: &Innermost| Some(self.module(*innermost).to_owned());
         self.owned("module", &by_innermost, module, text);
         self.owned("process", &by_labels, |labels| self.process(*labels), text);
         self.owned("thread", &by_labels, |labels| self.thread(*labels), text);
@@ -39,6 +52,18 @@ impl Report<'_> {
             |innermost| self.file(*innermost),
             text,
         );
+    }
+
+    /// The module of the function that threads were in.
+    fn module(&self, innermost: Innermost) -> &str {
+        match innermost {
+            Innermost::Profiler => marks::PROFILER,
+            Innermost::Nothing => NO_STACK,
+            Innermost::Function(_, function) => match &*self.functions.at(function).0.module {
+                "" => "[unknown]",
+                module => module,
+            },
+        }
     }
 
     fn process(&self, labels: LabelsIndex) -> Option<String> {
@@ -57,8 +82,10 @@ impl Report<'_> {
     }
 
     /// The source file of the function that threads were in.
-    fn file(&self, innermost: Option<(FrameId, usize)>) -> Option<String> {
-        let (frame, _) = innermost?;
+    fn file(&self, innermost: Innermost) -> Option<String> {
+        let Innermost::Function(frame, _) = innermost else {
+            return None;
+        };
         let function = self.tree.code(frame)?.function;
         let file = &self.profile.function_at(function).file;
         (!file.is_empty()).then(|| visible(file).into_owned())

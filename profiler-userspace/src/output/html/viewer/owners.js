@@ -14,6 +14,7 @@ function ownerWays(profile) {
     weights[profile.samples.owner[i]] += profile.samples.weights[i];
   }
   const processNames = namesOfProcesses(owners, weights);
+  const profilers = ownersOfProfiler(profile);
   const tell = {
     name: (i) => owners.name[i],
     process: (i) => (owners.pid[i] === null ? null : processNames.get(owners.pid[i]) + ' (' + owners.pid[i] + ')'),
@@ -22,9 +23,21 @@ function ownerWays(profile) {
   };
   const ways = {};
   for (const way of WAYS) {
-    ways[way] = groupOwners(profile, tell[way], way === 'name' || way === 'process' ? KIND.process : KIND.label);
+    ways[way] = groupOwners(profile, tell[way], way === 'name' || way === 'process' ? KIND.process : KIND.label, profilers);
   }
   return ways;
+}
+
+// The owners of the profiler's own samples.
+function ownersOfProfiler(profile) {
+  const { samples, nodes, frames } = profile;
+  const profilers = new Set();
+  for (let i = 0; i < samples.count; i += 1) {
+    if (frames.name[nodes.frame[samples.node[i]]] === PROFILER) {
+      profilers.add(samples.owner[i]);
+    }
+  }
+  return profilers;
 }
 
 // A process is called what its first thread is called, or else the one that weighs most.
@@ -42,7 +55,7 @@ function namesOfProcesses(owners, weights) {
 
 // Each distinct answer is a key, in the order of names; -1 is for owners without one. Each key is a frame, too, so that
 // graphs can be grouped by it.
-function groupOwners(profile, tell, kind) {
+function groupOwners(profile, tell, kind, profilers) {
   const answers = [];
   for (let i = 0; i < profile.owners.count; i += 1) {
     answers.push(tell(i));
@@ -50,10 +63,11 @@ function groupOwners(profile, tell, kind) {
   const labels = Array.from(new Set(answers.filter((answer) => answer !== null)));
   labels.sort((a, b) => a.localeCompare(b, 'en', { numeric: true }));
   const places = new Map(labels.map((label, i) => [label, i]));
+  const others = new Set(answers.filter((answer, i) => !profilers.has(i)));
   const frames = labels.map((label) => {
     profile.frames.name.push(label);
     profile.frames.module.push('');
-    profile.frames.kind.push(kind);
+    profile.frames.kind.push(others.has(label) ? kind : KIND.mark);
     return profile.frames.name.length - 1;
   });
   return { labels, frames, of: Int32Array.from(answers, (answer) => (answer === null ? -1 : places.get(answer))) };

@@ -13,6 +13,9 @@ const KIND = {
 // The name of frames that stand for those that are not in the file one by one.
 const NARROW = '[narrow frames]';
 
+// The only frame of the profiler's own stacks.
+const PROFILER = '[profiler]';
+
 const isMark = (kind) => kind >= KIND.mark && kind < KIND.interpreted;
 
 // What ends a frame's name in folded text, as in `fold.rs`; those of runtimes' functions are added from the header.
