@@ -247,7 +247,7 @@ impl<'p> Building<'p> {
             code,
         } = answer;
         self.found.skipped.note(&module, named.asked);
-        // What no file holds was made while the program ran; the kernel's part of a process was not.
+        // Code of no file was made while the program ran; the kernel's part of a process was not.
         let kind = match path.as_os_str().is_empty() && module != "vdso" {
             true => FrameKind::Jit,
             false => FrameKind::User,

@@ -102,10 +102,10 @@ pub(super) fn unknown() -> Look {
     Look::new(MARK, Meaning::Mark)
 }
 
-const MARK: Color = Color::new(170, 162, 156);
+const MARK: Color = Color::new(166, 166, 162);
 
 /// The colour of the root, which is none of the frames.
-const ROOT: Color = Color::new(232, 232, 232);
+pub(super) const ROOT: Color = Color::new(232, 232, 232);
 
 /// The colour of the mark of what could have run, and had no CPU.
 const RUNNABLE: Color = Color::new(160, 210, 90);
@@ -128,16 +128,8 @@ fn mark(kind: FrameKind) -> Look {
     }
 }
 
-/// The look of each of a tree's names, of which the first is the root's.
+/// The look of each of a tree's names.
 pub(super) fn looks(palette: Palette, view: &View, names: &[Frame]) -> Vec<Look> {
-    let mut looks = looks_of_frames(palette, view, names);
-    if let Some(root) = looks.first_mut() {
-        root.color = ROOT;
-    }
-    looks
-}
-
-fn looks_of_frames(palette: Palette, view: &View, names: &[Frame]) -> Vec<Look> {
     let (times, meanings) = match palette {
         Palette::COLD => (
             by_half(view),

@@ -37,7 +37,8 @@ pub(super) struct Paints {
 
 impl Paints {
     pub(super) fn new(palette: Palette, view: &View, tree: &Tree) -> Self {
-        let looks = colors::looks(palette, view, &tree.names);
+        let mut looks = colors::looks(palette, view, &tree.names);
+        looks[0].color = colors::ROOT;
         // The root's means nothing.
         let meanings: BTreeSet<Meaning> =
             looks[1..].iter().filter_map(|look| look.meaning).collect();

@@ -3,7 +3,7 @@
 // In: frames, what the threads did, and what colours are to tell. Out: a colour for each frame, on which black text has a
 // contrast of 4.5 or more, also where dark mode dims it.
 
-const MARK_COLOR = [170, 162, 156];
+const MARK_COLOR = [166, 166, 162];
 // What ran, what could have run, what was blocked.
 const STATE_COLORS = [[235, 190, 120], [160, 210, 90], [150, 180, 220]];
 const ROOT_COLOR = [232, 232, 232];
