@@ -15,7 +15,18 @@ const MIN_COLUMNS: usize = 3;
 /// Characters that the names of operators consist of.
 const OPERATOR: &str = "<>=-+*/%&|^!~,[]";
 /// Parts that compilers add behind a function's name.
-const ADDED: [&str; 6] = ["isra", "constprop", "part", "cold", "lto_priv", "llvm"];
+const ADDED: [&str; 8] = [
+    "isra",
+    "constprop",
+    "part",
+    "cold",
+    "lto_priv",
+    "llvm",
+    "abi0",
+    "abiinternal",
+];
+/// Beginnings of parts, each with a number, that compilers name the functions within a function.
+const NUMBERED: [&str; 2] = ["func", "__lambda"];
 
 /// A name in at most so many columns, if that says anything. `cut` stands where something is left out.
 pub(crate) fn fit(name: &str, columns: usize, cut: &str) -> Option<String> {
@@ -101,6 +112,8 @@ struct Reader<'a> {
     left_out: Vec<char>,
     /// How many square and curly brackets are open.
     nested: usize,
+    /// Whether it is within the type of what a function returns, behind ` -> `, whose parts are no names.
+    in_type: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -112,6 +125,7 @@ impl<'a> Reader<'a> {
             kept: Vec::new(),
             left_out: Vec::new(),
             nested: 0,
+            in_type: false,
         }
     }
 
@@ -181,8 +195,11 @@ impl<'a> Reader<'a> {
         }
         let ends_part = matches!(token, "::" | "." | "/" | "\\")
             || token == "->" && !self.text.ends_with(' ') && !self.text.ends_with("operator");
+        self.in_type |= token == "->" && self.text.ends_with(' ') && self.kept.is_empty();
         self.text.push_str(token);
-        if ends_part && self.kept.is_empty() && self.nested == 0 {
+        // Swift's closures: `closure #1 (A) -> B in f`.
+        self.in_type &= !self.text.ends_with(" in ");
+        if ends_part && self.kept.is_empty() && self.nested == 0 && !self.in_type {
             self.begins.push(self.text.len());
         }
         Some(length)
@@ -221,10 +238,12 @@ impl<'a> Reader<'a> {
 fn is_name(part: &str) -> bool {
     let end = part.find(['.', ':', '/', '\\', '-']).unwrap_or(part.len());
     let word = &part[..end];
-    let is_added = ADDED.contains(&word)
-        || word
-            .strip_prefix("func")
-            .is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
+    let is_numbered = |begin: &&str| {
+        let end = word.find('(').unwrap_or(word.len());
+        let number = word[..end].strip_prefix(begin);
+        number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let is_added = ADDED.contains(&word) || NUMBERED.iter().any(|begin| is_numbered(begin));
     let begins_name = |c: char| c.is_alphabetic() || "_(~$@*".contains(c);
     !is_added && part.starts_with(begins_name)
 }

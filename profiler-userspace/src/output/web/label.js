@@ -8,7 +8,7 @@ const OPEN = '\x3c(';
 const CLOSE = '\x3e)';
 const TOKENS = /^(?:\(\)|\x3c\x3e|::|-\x3e)/;
 const OPERATOR = /^(?:\(\)|[\x3c\x3e=+*\/%\x26|^!~,[\]-]+)/;
-const ADDED = /^(?:isra|constprop|part|cold|lto_priv|llvm|func\d*)(?![^.:\/\\-])/;
+const ADDED = /^(?:(?:isra|constprop|part|cold|lto_priv|llvm|abi0|abiinternal)(?![^.:\/\\-])|(?:func|__lambda)\d*(?![^.:\/\\(-]))/;
 
 function less(a, b) {
   return Math.sign(a - b) === -1;
@@ -75,6 +75,7 @@ function partsOf(name) {
   let out = [];
   let text = '';
   let nested = 0;
+  let inType = false;
   let before = ' ';
   let at = 0;
   while (at !== name.length) {
@@ -100,8 +101,10 @@ function partsOf(name) {
           }
         }
         nested += token === '[' || token === '{' ? 1 : token === ']' || token === '}' ? -Math.sign(nested) : 0;
+        inType = token === '-\x3e' ? inType || (text.endsWith(' ') ? kept.length === 0 : false) : inType;
         text += token;
-        if (separates ? kept.length + nested === 0 : false) {
+        inType = text.endsWith(' in ') ? false : inType;
+        if (separates ? (inType ? false : kept.length + nested === 0) : false) {
           begins.push(text.length);
         }
       }
