@@ -63,7 +63,7 @@ fn build_id(program: &Path) -> Result<String, String> {
 fn a_stripped_program_is_reported_with_its_share_and_a_remedy() {
     let workload = Program::c("shares").stripped().start(&[]);
     record(&workload, invocation())
-        .expect_stderr("of samples, in shares (stripped); ")
+        .expect_stderr("of leaves, in shares (stripped); ")
         .expect_stderr("--debuginfod");
 }
 

@@ -86,7 +86,7 @@ fn the_summary_reports_nameless_jit_code_without_a_map() {
     let workload = Program::c("anonymous").start(&[]);
     let missing = format!("/tmp/perf-{}.map", workload.pid());
     record(workload.pid())
-        .expect_stderr("of samples, in code that")
+        .expect_stderr("of leaves, in code that")
         .expect_stderr(&missing);
 }
 

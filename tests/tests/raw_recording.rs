@@ -293,9 +293,8 @@ fn a_raw_recording_renders_as_in_the_golden() {
     compare("raw.folded", &run.stdout);
     for part in [
         "100 samples. Nothing was lost.",
-        "of samples, in app, whose recorded version is not here (build ID abababab",
-        "of samples, in deleted, which was deleted or replaced; ",
-        "of samples, in libx.so, whose recorded version is not here; ",
+        "of leaves, in app, whose recorded version is not here (build ID abababab",
+        "of leaves, in libx.so, whose recorded version is not here; ",
     ] {
         assert!(run.stderr.contains(part), "{part}: {}", run.stderr);
     }

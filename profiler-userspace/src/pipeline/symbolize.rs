@@ -16,8 +16,8 @@ use crate::report::findings::Finding;
 use crate::report::{debug_info, kernel_lines, names};
 use crate::runtime;
 use crate::symbolize::{
-    self, KernelNameCache, KernelNames, KernelSymbols, NameCache, Naming, Objects, Sources, Stored,
-    Symbolized, Unsymbolized,
+    self, AllUnsymbolized, KernelNameCache, KernelNames, KernelSymbols, NameCache, Naming, Objects,
+    Sources, Stored, Symbolized,
 };
 use crate::text::number::counted;
 use std::cell::Cell;
@@ -116,7 +116,6 @@ impl<'a> Symbolizer<'a> {
         names: Option<&NameCache>,
     ) -> SymbolizedEvent {
         let Code { processes, objects } = code;
-        let firings = normalized.total_count();
         let is_raw_recording = |output: &Output| output.format().is_none();
         let (stored, symbolized) = self.with_sources(|sources| {
             let sources = &Sources { names, ..*sources };
@@ -133,8 +132,7 @@ impl<'a> Symbolizer<'a> {
         let symbolized = symbolized.map(|symbolized| self.without_loops(symbolized));
         let mut remarks = on_code(code, kernel, &distro);
         remarks.extend(self.on_fetching());
-        let on_names =
-            |unsymbolized: &[Unsymbolized]| names::on_names(unsymbolized, firings, &distro);
+        let on_names = |unsymbolized: &AllUnsymbolized| names::on_names(unsymbolized, &distro);
         // Of a raw recording, the rest is said when it is named.
         let mut on_stored = remarks.clone();
         on_stored.extend(
@@ -163,7 +161,6 @@ impl<'a> Symbolizer<'a> {
         objects: &[RecordedObject],
         unit: Unit,
     ) -> (Profile, Vec<Finding>) {
-        let firings = normalized.total_count();
         let symbolized = self.with_sources(|sources| {
             symbolize::symbolize_stored(normalized, objects, unit, sources)
         });
@@ -171,7 +168,7 @@ impl<'a> Symbolizer<'a> {
         let distro = Distro::here(self.client.is_some());
         let mut remarks = self.on_fetching();
         let unsymbolized = symbolized.unsymbolized();
-        remarks.extend(names::on_names(&unsymbolized, firings, &distro));
+        remarks.extend(names::on_names(&unsymbolized, &distro));
         let limit = self.naming.memory.bytes;
         remarks.extend(debug_info::on_details(&symbolized.skipped, limit));
         (symbolized.profile, remarks)

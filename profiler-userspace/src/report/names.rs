@@ -9,7 +9,7 @@ use crate::probe::Waits;
 use crate::process::{CodeMaker, Shortage};
 use crate::profile::fold::visible;
 use crate::report::distro::Distro;
-use crate::symbolize::{Reached, Unsymbolized, UnsymbolizedCode};
+use crate::symbolize::{AllUnsymbolized, FrameCounts, Reached, Unsymbolized, UnsymbolizedCode};
 use crate::text::number::{counted, grouped, mebibytes, share};
 use profiler_common::abi::{Class, Counter, Counters};
 use std::cmp::Reverse;
@@ -117,29 +117,25 @@ pub(crate) fn on_shortage(
     findings
 }
 
-/// Findings on code without names, that of most samples first.
-pub(crate) fn on_names(
-    unsymbolized: &[Unsymbolized],
-    samples: u64,
-    distro: &Distro,
-) -> Vec<Finding> {
-    let worth = |count: u64| count > 0 && count.saturating_mul(WORTH_ONE_IN) >= samples;
+/// Findings on code without names, that of most frames first.
+pub(crate) fn on_names(unsymbolized: &AllUnsymbolized, distro: &Distro) -> Vec<Finding> {
+    let AllUnsymbolized { code, all } = unsymbolized;
+    let worth = |counts: FrameCounts| {
+        let worth = |part: u64, all: u64| part > 0 && part.saturating_mul(WORTH_ONE_IN) >= all;
+        worth(counts.frames, all.frames) || worth(counts.leaves, all.leaves)
+    };
     let mut sentences: Vec<(u64, String)> = Vec::new();
-    for (makers, made) in makers(unsymbolized) {
-        if worth(made.count) {
-            sentences.push((made.count, made.sentence(makers, samples)));
+    for (makers, made) in makers(code) {
+        if worth(made.counts) {
+            sentences.push((made.counts.frames, made.sentence(makers, *all)));
         }
     }
-    let objects = unsymbolized
+    let objects = code
         .iter()
-        .filter(|unsymbolized| worth(unsymbolized.count));
-    let objects = objects.filter_map(|unsymbolized| {
-        let sentence = on_object(
-            &unsymbolized.code,
-            share(unsymbolized.count as f64, samples as f64),
-            distro,
-        )?;
-        Some((unsymbolized.count, sentence))
+        .filter(|unsymbolized| worth(unsymbolized.counts));
+    let objects = objects.filter_map(|Unsymbolized { code, counts }| {
+        let sentence = on_object(code, shares(*counts, *all), distro)?;
+        Some((counts.frames, sentence))
     });
     sentences.extend(objects.take(MOST_OBJECTS));
     sentences.sort_by_key(|(count, _)| Reverse(*count));
@@ -149,10 +145,19 @@ pub(crate) fn on_names(
         .collect()
 }
 
+/// `12.3% of frames and 4.5% of leaves`.
+fn shares(part: FrameCounts, all: FrameCounts) -> String {
+    format!(
+        "{} of frames and {} of leaves",
+        share(part.frames as f64, all.frames as f64),
+        share(part.leaves as f64, all.leaves as f64)
+    )
+}
+
 /// Code that processes of one kind made.
 #[derive(Default)]
 struct Made {
-    count: u64,
+    counts: FrameCounts,
     pids: Vec<u32>,
 }
 
@@ -169,7 +174,8 @@ fn makers(unsymbolized: &[Unsymbolized]) -> BTreeMap<Makers, Made> {
         } = unsymbolized.code
         {
             let made = all.entry((maker, has_code_map)).or_default();
-            made.count += unsymbolized.count;
+            made.counts.frames += unsymbolized.counts.frames;
+            made.counts.leaves += unsymbolized.counts.leaves;
             if !made.pids.contains(&tgid) {
                 made.pids.push(tgid);
             }
@@ -179,8 +185,8 @@ fn makers(unsymbolized: &[Unsymbolized]) -> BTreeMap<Makers, Made> {
 }
 
 impl Made {
-    fn sentence(&self, (maker, has_code_map): Makers, samples: u64) -> String {
-        let share = share(self.count as f64, samples as f64);
+    fn sentence(&self, (maker, has_code_map): Makers, all: FrameCounts) -> String {
+        let share = shares(self.counts, all);
         let pids: Vec<String> = self
             .pids
             .iter()
@@ -196,7 +202,7 @@ impl Made {
             maker.map_or("a program", |maker| maker.name),
             pids.join(", ")
         );
-        let what = format!("{share} of samples, in code that {whose} generated");
+        let what = format!("{share}, in code that {whose} generated");
         let first = self.pids.first().copied().unwrap_or_default();
         let advice = |text: &str| text.replace("{pid}", &first.to_string());
         match (maker, has_code_map) {
@@ -220,7 +226,7 @@ fn on_object(code: &UnsymbolizedCode, share: String, distro: &Distro) -> Option<
     else {
         return None;
     };
-    let what = format!("{share} of samples, in {}", visible(module));
+    let what = format!("{share}, in {}", visible(module));
     Some(match reached {
         Reached::Gone => {
             format!("{what}, which was deleted or replaced; record while its processes run")
@@ -274,7 +280,22 @@ mod tests {
                 maker: CodeMaker::of_file(file),
                 has_code_map,
             },
-            count,
+            counts: counts(count),
+        }
+    }
+
+    /// So many frames, as many of which are innermost.
+    fn counts(count: u64) -> FrameCounts {
+        FrameCounts {
+            frames: count,
+            leaves: count,
+        }
+    }
+
+    fn of_thousand(code: &[Unsymbolized]) -> AllUnsymbolized {
+        AllUnsymbolized {
+            code: code.to_vec(),
+            all: counts(1000),
         }
     }
 
@@ -286,12 +307,12 @@ mod tests {
                 build_id: None,
                 reached,
             },
-            count,
+            counts: counts(count),
         }
     }
 
     fn said(unsymbolized: &[Unsymbolized]) -> Vec<String> {
-        let findings = on_names(unsymbolized, 1000, &Distro::unknown());
+        let findings = on_names(&of_thousand(unsymbolized), &Distro::unknown());
         findings.into_iter().map(|finding| finding.text).collect()
     }
 
@@ -336,7 +357,7 @@ mod tests {
             let said = said(&[made(7, file, false, 500)]);
             assert_eq!(said.len(), 1);
             assert!(
-                said[0].starts_with("50.0% of samples, in code that")
+                said[0].starts_with("50.0% of frames and 50.0% of leaves, in code that")
                     && said[0].contains("PID 7")
                     && said[0].contains(remedy),
                 "{said:?}"
@@ -380,8 +401,7 @@ mod tests {
         assert_eq!(starts, ["30.0%", "25.0%", "20.0%", "10.0%"]);
         assert!(said[2].contains("deleted or replaced"), "{said:?}");
         let denied = super::on_names(
-            &[object("d", Reached::Denied, 900)],
-            1000,
+            &of_thousand(&[object("d", Reached::Denied, 900)]),
             &Distro::unknown(),
         );
         assert!(
@@ -446,6 +466,6 @@ mod tests {
     #[test]
     fn a_fully_symbolized_profile_has_no_advice() {
         assert!(said(&[]).is_empty());
-        assert!(on_names(&[], 0, &Distro::unknown()).is_empty());
+        assert!(on_names(&AllUnsymbolized::default(), &Distro::unknown()).is_empty());
     }
 }

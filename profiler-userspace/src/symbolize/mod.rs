@@ -48,7 +48,7 @@ pub use normalize::Normalizer;
 pub use objects::Objects;
 pub use skipped_debug_info::SkippedDebugInfo;
 pub use store::{Stored, store, symbolize_stored};
-pub use unsymbolized::{Reached, Unsymbolized, UnsymbolizedCode};
+pub use unsymbolized::{AllUnsymbolized, FrameCounts, Reached, Unsymbolized, UnsymbolizedCode};
 
 use crate::object::{Elf, ElfAddress, Fetch, FileOffset, RegularFile};
 use crate::process::{Opened, Processes};
@@ -61,7 +61,7 @@ use locations::LookUp;
 use memory_budget::MemoryBudget;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use unsymbolized::{UnsymbolizedId, UnsymbolizedTable};
+use unsymbolized::{UnsymbolizedFrames, UnsymbolizedId, UnsymbolizedTable};
 
 /// A symbolized profile, and what it has no names for.
 #[derive(Clone, Debug)]
@@ -86,35 +86,30 @@ impl Symbolized {
         }
     }
 
-    /// The programs' code that has no names and that stacks of the profile have, that of most samples first.
-    pub fn unsymbolized(&self) -> Vec<Unsymbolized> {
+    /// The programs' code that has no names and that stacks of the profile have, that of most frames first.
+    pub fn unsymbolized(&self) -> AllUnsymbolized {
         let profile = &self.profile;
         let mut table = self.table.clone();
-        let mut of_stacks: HashMap<NormalizedStackIndex, Box<[UnsymbolizedId]>> =
-            HashMap::default();
+        let mut of_stacks: HashMap<NormalizedStackIndex, UnsymbolizedFrames> = HashMap::default();
         for sample in profile.samples() {
             let waker = sample.waker.map(|index| profile.waker_at(index));
-            let woke = waker.map_or([None; 2], |waker| [waker.user, waker.kernel]);
-            let stacks = [sample.user, sample.kernel].into_iter().chain(woke);
+            let woke = waker.map_or([None; 2], |waker| [waker.kernel, waker.user]);
+            let stacks = [sample.kernel, sample.user].into_iter().chain(woke);
             let stacks: Vec<NormalizedStackIndex> = stacks.flatten().collect();
             for &index in &stacks {
                 let met = of_stacks.entry(index);
                 met.or_insert_with(|| self.of_stack(profile.stack_at(index)));
             }
-            let met = stacks.iter().flat_map(|index| &of_stacks[index]);
-            table.count(met.copied(), sample.count);
+            table.count(stacks.iter().map(|index| &of_stacks[index]), sample.count);
         }
         table.into_most_first()
     }
 
-    fn of_stack(&self, stack: &NormalizedStack) -> Box<[UnsymbolizedId]> {
+    fn of_stack(&self, stack: &NormalizedStack) -> UnsymbolizedFrames {
         let of_locations = stack.locations.iter();
-        let all = of_locations.map(|at| self.of_locations[at.0 as usize]);
-        let mut all: Vec<UnsymbolizedId> = all
-            .filter(|code| *code != UnsymbolizedId::default())
-            .collect();
-        all.dedup();
-        all.into()
+        of_locations
+            .map(|at| self.of_locations[at.0 as usize])
+            .collect()
     }
 }
 

@@ -13,7 +13,8 @@ use super::memory_budget::MemoryBudget;
 use super::native::{self, Named, Symbol};
 use super::objects::Object;
 use super::unsymbolized::{
-    Reached, Unsymbolized, UnsymbolizedCode, UnsymbolizedId, UnsymbolizedTable,
+    AllUnsymbolized, Reached, UnsymbolizedCode, UnsymbolizedFrames, UnsymbolizedId,
+    UnsymbolizedTable,
 };
 use super::{Objects, Sources, Symbolized, at, build, name_cache, parallel};
 use crate::object::{Elf, Fetch, FileOffset, RecordedObject};
@@ -34,7 +35,7 @@ pub struct Stored {
     /// Objects that their locations are in, by number.
     pub objects: Vec<RecordedObject>,
     /// The code that had no names and will have none later, that of most samples first.
-    pub unsymbolized: Vec<Unsymbolized>,
+    pub unsymbolized: AllUnsymbolized,
 }
 
 /// Decision on an object's locations.
@@ -162,13 +163,16 @@ pub fn store(
         .collect();
     for (key, sums) in normalized.samples() {
         let waker = key.waker.map(|index| normalized.waker_at(index));
-        let users = [key.user, waker.and_then(|waker| waker.user)];
-        let users = users.into_iter().flatten();
-        let all = users.flat_map(|user| &normalized.stack_at(user).locations);
-        unsymbolized.count(
-            all.map(|location| locations[location.0 as usize].1),
-            sums.count,
-        );
+        let woke = waker.map_or([None; 2], |waker| [waker.kernel, waker.user]);
+        let stacks = [key.kernel, key.user].into_iter().chain(woke).flatten();
+        let frames: Vec<UnsymbolizedFrames> = stacks
+            .map(|stack| {
+                let all = normalized.stack_at(stack).locations.iter();
+                all.map(|location| locations[location.0 as usize].1)
+                    .collect()
+            })
+            .collect();
+        unsymbolized.count(frames.iter(), sums.count);
         let key = NormalizedKey {
             user: again(key.user),
             kernel: again(key.kernel),

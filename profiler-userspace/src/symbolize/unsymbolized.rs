@@ -49,13 +49,58 @@ pub enum Reached {
     Absent,
 }
 
-/// Code that had no names, and how many samples that concerns.
+/// Numbers of frames in samples, and of the innermost among them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FrameCounts {
+    /// All frames, each as often as it was sampled.
+    pub frames: u64,
+    /// The innermost frames alone: one for each firing.
+    pub leaves: u64,
+}
+
+/// Code that had no names, and how much of what was sampled it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsymbolized {
     /// The code.
     pub code: UnsymbolizedCode,
-    /// How many firings had at least one frame there.
-    pub count: u64,
+    /// The frames in it.
+    pub counts: FrameCounts,
+}
+
+/// All code that had no names, that of most frames first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AllUnsymbolized {
+    /// Each.
+    pub code: Vec<Unsymbolized>,
+    /// All frames, with names and without.
+    pub all: FrameCounts,
+}
+
+/// The frames of a stack without names: the code that they lie in, and how many do.
+#[derive(Clone, Debug, Default)]
+pub(super) struct UnsymbolizedFrames {
+    in_code: Vec<(u32, u64)>,
+    leaf: Option<u32>,
+    frames: u64,
+}
+
+impl FromIterator<UnsymbolizedId> for UnsymbolizedFrames {
+    /// From the code of each frame, the innermost first.
+    fn from_iter<T: IntoIterator<Item = UnsymbolizedId>>(frames: T) -> Self {
+        let mut stack = Self::default();
+        for UnsymbolizedId(id) in frames {
+            if stack.frames == 0 {
+                stack.leaf = id;
+            }
+            stack.frames += 1;
+            let Some(id) = id else { continue };
+            match stack.in_code.iter_mut().find(|(known, _)| *known == id) {
+                Some((_, count)) => *count += 1,
+                None => stack.in_code.push((id, 1)),
+            }
+        }
+        stack
+    }
 }
 
 /// The number of code that had no names; nothing for code that has.
@@ -67,8 +112,7 @@ pub(super) struct UnsymbolizedId(Option<u32>);
 pub(super) struct UnsymbolizedTable {
     all: Vec<Unsymbolized>,
     ids: HashMap<UnsymbolizedCode, UnsymbolizedId>,
-    // Those that the sample at hand has.
-    here: Vec<u32>,
+    counted: FrameCounts,
 }
 
 impl UnsymbolizedTable {
@@ -81,29 +125,43 @@ impl UnsymbolizedTable {
             u32::try_from(self.all.len()).expect("these are objects and processes"),
         ));
         self.ids.insert(code.clone(), id);
-        self.all.push(Unsymbolized { code, count: 0 });
+        self.all.push(Unsymbolized {
+            code,
+            counts: FrameCounts::default(),
+        });
         id
     }
 
-    /// Counts the firings of one stack for all such code in it, once each.
-    pub(super) fn count(&mut self, stack: impl Iterator<Item = UnsymbolizedId>, count: u64) {
-        self.here.clear();
-        for UnsymbolizedId(id) in stack {
-            if let Some(id) = id
-                && !self.here.contains(&id)
-            {
-                self.here.push(id);
-                self.all[id as usize].count += count;
+    /// Counts the firings of a sample, whose stacks have these frames. The first stack with a frame has the innermost.
+    pub(super) fn count<'a>(
+        &mut self,
+        stacks: impl Iterator<Item = &'a UnsymbolizedFrames>,
+        count: u64,
+    ) {
+        let mut has_leaf = false;
+        for stack in stacks.filter(|stack| stack.frames > 0) {
+            self.counted.frames += stack.frames * count;
+            for (id, frames) in &stack.in_code {
+                self.all[*id as usize].counts.frames += frames * count;
+            }
+            if !std::mem::replace(&mut has_leaf, true) {
+                self.counted.leaves += count;
+                if let Some(id) = stack.leaf {
+                    self.all[id as usize].counts.leaves += count;
+                }
             }
         }
     }
 
-    /// All that samples have, that of most samples first.
-    pub(super) fn into_most_first(self) -> Vec<Unsymbolized> {
-        let mut all = self.all;
-        all.retain(|unsymbolized| unsymbolized.count > 0);
-        all.sort_by_key(|unsymbolized| Reverse(unsymbolized.count));
-        all
+    /// All that samples have, that of most frames first.
+    pub(super) fn into_most_first(self) -> AllUnsymbolized {
+        let mut code = self.all;
+        code.retain(|unsymbolized| unsymbolized.counts.frames > 0);
+        code.sort_by_key(|unsymbolized| Reverse(unsymbolized.counts.frames));
+        AllUnsymbolized {
+            code,
+            all: self.counted,
+        }
     }
 }
 
@@ -120,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_counts_once_for_each_unsymbolized_module() {
+    fn frames_and_leaves_are_counted_by_the_code_that_they_lie_in() {
         let mut unsymbolized = UnsymbolizedTable::default();
         let (one, two, idle) = (
             unsymbolized.intern(made(1)),
@@ -128,16 +186,27 @@ mod tests {
             unsymbolized.intern(made(3)),
         );
         assert_ne!(one, two);
-        assert_eq!(unsymbolized.intern(made(1)), one);
-        unsymbolized.count([one, UnsymbolizedId::default(), one, two].into_iter(), 5);
-        unsymbolized.count([two].into_iter(), 2);
         assert_ne!(idle, UnsymbolizedId::default());
+        assert_eq!(unsymbolized.intern(made(1)), one);
+        let named = UnsymbolizedId::default();
+        let stack = |ids: &[UnsymbolizedId]| ids.iter().copied().collect::<UnsymbolizedFrames>();
+        unsymbolized.count([stack(&[one, named, one, two])].iter(), 5);
+        // A kernel stack above a user stack, and one that is empty.
+        unsymbolized.count([stack(&[]), stack(&[named]), stack(&[two])].iter(), 2);
         let found = unsymbolized.into_most_first();
-        let widths: Vec<_> = found
+        assert_eq!(
+            found.all,
+            FrameCounts {
+                frames: 24,
+                leaves: 7
+            }
+        );
+        let counts: Vec<_> = found
+            .code
             .iter()
-            .map(|unsymbolized| unsymbolized.count)
+            .map(|code| (code.counts.frames, code.counts.leaves))
             .collect();
-        assert_eq!(widths, [7, 5]);
-        assert_eq!(found[0].code, made(2));
+        assert_eq!(counts, [(10, 5), (7, 0)]);
+        assert_eq!(found.code[1].code, made(2));
     }
 }
