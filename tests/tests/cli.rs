@@ -50,8 +50,25 @@ fn is_empty(folder: &TempDir) -> bool {
 }
 
 #[test]
+fn the_short_help_is_one_screen() {
+    let run = run("-h").expect_code(0);
+    let help = stdout(&run);
+    assert!(help.lines().count() <= 50, "{help}");
+    for documented in [
+        "-p, --pid",
+        "-o, --output",
+        "--off-cpu",
+        "--help prints all",
+        "help top",
+    ] {
+        assert!(help.contains(documented), "{documented}: {help}");
+    }
+    assert!(!help.contains("--max-unwind-memory"), "{help}");
+}
+
+#[test]
 fn help_names_every_flag_and_goes_to_stdout() {
-    for flag in ["-h", "--help"] {
+    for flag in ["--help"] {
         let run = run(flag).expect_code(0);
         assert!(run.stderr.is_empty(), "{}", run.stderr);
         let help = stdout(&run);

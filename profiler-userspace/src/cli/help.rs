@@ -1,5 +1,98 @@
 //! Texts of the help other than those of the flags: examples, and how to read a graph.
 
+use clap::{Arg, Command};
+use std::ffi::OsString;
+
+/// The flags that the short help shows, and their words where ours are too many for a line.
+const BRIEF: &[(&str, Option<&str>)] = &[
+    ("pid", None),
+    (
+        "name",
+        Some("Sample processes of this name, and their children to come"),
+    ),
+    ("all", None),
+    (
+        "duration",
+        Some("Stop after 10, 0.5, 500ms, 2m ... [default: Ctrl-C]"),
+    ),
+    ("freq", None),
+    (
+        "event",
+        Some("Sample on this event, such as page-faults [default: cycles or cpu-clock]"),
+    ),
+    ("off_cpu", Some("Show where threads wait, and for how long")),
+    (
+        "wall",
+        Some("Show all time of every thread: running, blocked, waiting for a CPU"),
+    ),
+    (
+        "io",
+        Some("Show who reads and writes files: latency [default], bytes, count"),
+    ),
+    ("syscalls", None),
+    ("locks", None),
+    ("alloc", None),
+    ("user_stacks_only", None),
+    ("kernel_stacks_only", None),
+    ("per_thread", None),
+    (
+        "output",
+        Some("Write .svg, .html, .txt, .folded, .pb.gz, .json, .fbpf ... by the name"),
+    ),
+    ("folded", None),
+    ("report", Some("Write a text report to stdout")),
+    (
+        "focus",
+        Some("Show only samples with a frame that matches. Repeatable"),
+    ),
+    ("quiet", None),
+    ("verbose", Some("Print more; -vv and -vvv still more")),
+    ("help", Some("Print this; --help prints all options")),
+    ("version", None),
+];
+
+/// Examples of the short help.
+const BRIEF_EXAMPLES: &str = "\
+Examples:
+  sudo flame-bpf -p 1234 -d 10             one process for 10 s: flamegraph.svg
+  sudo flame-bpf -d 10 -o all.html         the whole machine
+  sudo flame-bpf top                       the same on the terminal, live
+  sudo flame-bpf -F 997 -- make -j8        a command and its children
+  sudo flame-bpf -a -d 10 -o x.fbpf        record now ...
+  flame-bpf render x.fbpf -o x.svg         ... draw later, on any machine
+
+All options: flame-bpf --help. Of one command: flame-bpf help top.";
+
+/// Whether a command line asks for the short help of recordings.
+pub(super) fn is_short(arguments: &[OsString]) -> bool {
+    arguments.len() == 2 && arguments[1] == "-h"
+}
+
+/// The command line as the short help shows it, on one screen.
+pub(super) fn brief(command: Command) -> Command {
+    let shown = |arg: Arg| {
+        let known = BRIEF.iter().find(|(id, _)| arg.get_id() == id);
+        let arg = arg.help_heading(None::<&'static str>);
+        match known {
+            Some((_, Some(words))) => arg.help(*words),
+            Some((_, None)) => arg,
+            None => arg.hide(true),
+        }
+    };
+    let mut command = command;
+    // Makes the flags that clap adds.
+    command.build();
+    command
+        .mut_args(shown)
+        .mut_subcommands(|command| match command.get_name() {
+            "top" => command.about("Show where time goes on the terminal, live"),
+            "render" => command.about("Draw recordings, and profiles of other tools"),
+            "diff" => command.about("Compare recordings: what changed, and what is noise"),
+            _ => command.hide(true),
+        })
+        .after_help(BRIEF_EXAMPLES)
+}
+
 /// Commands that work as they stand, with a PID put in.
 pub(super) const EXAMPLES: &str = "\
 Examples:

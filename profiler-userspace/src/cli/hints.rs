@@ -12,7 +12,7 @@ use std::ffi::OsString;
 
 use clap::{Arg, CommandFactory as _};
 
-use self::foreign::{BCC_LETTERS, EXAMPLE, FLAGS, Flag, Instead, SUFFIX, TOOLS, VERBS};
+use self::foreign::{BCC_LETTERS, EXAMPLE, FLAGS, Flag, Instead, PROBES, SUFFIX, TOOLS, VERBS};
 use super::value::{duration, shell_word};
 use crate::output::Format;
 
@@ -40,6 +40,9 @@ pub(super) fn advice(typed: &[OsString], accepted: impl Fn(&[OsString]) -> bool)
             &[format!("there is no command {}; {meant} comes near", words[0]).into()],
             &line,
         ));
+    }
+    if let Some(answer) = words.first().and_then(|word| probe(word)) {
+        return Some(answer);
     }
     let mut spelling = Spelling {
         command: command.get(1..).unwrap_or_default().to_vec(),
@@ -90,6 +93,15 @@ pub(super) fn advice(typed: &[OsString], accepted: impl Fn(&[OsString]) -> bool)
         // There is another mistake in the line; it is reported once this one is gone.
         None => whole.then(|| spelling.reasons.join("; ")),
     }
+}
+
+/// The answer to what bpftrace would attach to.
+fn probe(word: &str) -> Option<String> {
+    let mut known = PROBES.iter();
+    let (_, why, line) = known.find(|(begin, ..)| word.starts_with(begin))?;
+    let name = word.rsplit(':').next().filter(|name| !name.is_empty());
+    let line = line.replace("NAME", &shell_word(name.unwrap_or("NAME")));
+    Some(sentence(&[(*why).into()], &line))
 }
 
 /// The command of ours that a word is one or two letters away from.

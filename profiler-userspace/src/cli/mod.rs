@@ -30,7 +30,7 @@ pub use inspect::{InspectNames, InspectUnwind};
 pub use service::with_settings;
 
 use crate::plan::{Diffing, Doctoring, Plan, Rendering};
-use clap::error::{ContextKind, ErrorKind};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, Parser as _};
 use std::ffi::OsString;
 
@@ -122,6 +122,12 @@ pub fn parse(
 
 /// [`parse`], without advice.
 fn read(arguments: &[OsString], stdout_is_terminal: bool) -> Result<Task, Exit> {
+    if help::is_short(arguments) {
+        let error = help::brief(Args::command()).try_get_matches_from(arguments);
+        if let Err(error) = error {
+            return Err(Exit::from_clap(error));
+        }
+    }
     let Args { command, record } = Args::try_parse_from(arguments).map_err(Exit::from_clap)?;
     let task = match command {
         Some(Command::Render(args)) => {
@@ -190,6 +196,9 @@ impl Exit {
     fn from_clap(mut error: clap::Error) -> Self {
         // A tip to put the flag behind `--`, where it would be run as a command.
         error.remove(ContextKind::Suggested);
+        if !is_near(&error) {
+            error.remove(ContextKind::SuggestedArg);
+        }
         let code = match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => 0,
             _ => 2,
@@ -199,6 +208,21 @@ impl Exit {
             code,
         }
     }
+}
+
+/// Whether the flag that clap suggests is what somebody may have meant: one or two letters away.
+fn is_near(error: &clap::Error) -> bool {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        Some(ContextValue::Strings(texts)) => texts.first().map(String::as_str),
+        _ => None,
+    };
+    let (typed, suggested) = (
+        text(ContextKind::InvalidArg),
+        text(ContextKind::SuggestedArg),
+    );
+    let near = |(typed, suggested)| strsim::osa_distance(typed, suggested) <= 2;
+    typed.zip(suggested).is_none_or(near)
 }
 
 #[cfg(test)]

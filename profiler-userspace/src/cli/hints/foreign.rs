@@ -20,11 +20,47 @@ pub(super) const VERBS: &[(&str, &str, Option<&str>)] = &[
         Some("flame-bpf -a -d 10 -o stacks.folded"),
     ),
     (
+        "dump",
+        "a look at what threads do is a short recording of all their time",
+        Some("flame-bpf --wall -p PID -d 1 --report"),
+    ),
+    (
+        "load",
+        "recordings, and profiles of other tools, are drawn by render",
+        Some("flame-bpf render FILE"),
+    ),
+    (
+        "import",
+        "recordings, and profiles of other tools, are drawn by render",
+        Some("flame-bpf render FILE"),
+    ),
+    (
         "trace",
         "flame-bpf counts and times system calls by stack",
         Some("flame-bpf --syscalls=latency -p PID -d 10"),
     ),
 ];
+
+/// Beginnings of bpftrace's probes, what to know about them, and the command that does it here, in which `NAME` is the last part.
+pub(super) const PROBES: &[(&str, &str, &str)] = &[
+    ("kprobe:", KERNEL_FUNCTIONS, "flame-bpf -d 10 --focus NAME"),
+    (
+        "kretprobe:",
+        KERNEL_FUNCTIONS,
+        "flame-bpf -d 10 --focus NAME",
+    ),
+    ("kfunc:", KERNEL_FUNCTIONS, "flame-bpf -d 10 --focus NAME"),
+    ("fentry:", KERNEL_FUNCTIONS, "flame-bpf -d 10 --focus NAME"),
+    ("profile:hz:", "the rate is -F", "flame-bpf -F NAME"),
+    (
+        "interval:",
+        "the whole recording is one; windows of it are written by --window",
+        "flame-bpf --window 10s -o x.fbpf",
+    ),
+];
+
+const KERNEL_FUNCTIONS: &str =
+    "functions of the kernel are not counted; the time spent in one is shown";
 
 /// Tools of bcc's that show waits, the flag that does, and an example: what follows them is a command line much like ours.
 pub(super) const TOOLS: &[(&str, &str, &str)] = &[
@@ -96,6 +132,36 @@ pub(super) const FLAGS: &[Flag] = &[
         "the rate is -F",
     ),
     (
+        &["--interval"],
+        true,
+        Instead::Nothing,
+        "the rate is -F, in samples a second",
+    ),
+    (
+        &["--threads", "--per-tid"],
+        false,
+        Instead::Flag("--per-thread"),
+        "threads are told apart by --per-thread",
+    ),
+    (
+        &["--nonblocking", "--no-open", "--save-only"],
+        false,
+        Instead::Nothing,
+        "programs are never stopped, and graphs are opened by --open alone",
+    ),
+    (
+        &["--lock"],
+        false,
+        Instead::Flag("--locks"),
+        "who waits for locks is shown by --locks",
+    ),
+    (
+        &["--remote-store-address", "--node", "--config-path"],
+        true,
+        Instead::Line("flame-bpf -a -d 10 -o x.otlp"),
+        "profiles are written to files; collectors take .otlp and .pb.gz",
+    ),
+    (
         &["--stack-storage-size"],
         true,
         Instead::Nothing,
@@ -127,7 +193,7 @@ pub(super) const FLAGS: &[Flag] = &[
         "children are sampled with --children",
     ),
     (
-        &["--format"],
+        &["--format", "--output-format", "--fmt"],
         true,
         Instead::Line("flame-bpf -p PID -d 10 -o profile.speedscope.json"),
         "the name of the output tells its format",
