@@ -15,6 +15,7 @@ use super::off_cpu::Asked;
 use super::record::{KernelNameArgs, LiveArgs, RecordArgs, SamplingArgs, ScopeArgs, StackArgs};
 use super::value::{self, Ids, shell_word};
 use crate::debuginfod::Servers;
+use crate::output::sink::DEFAULT_FILE;
 use crate::output::{Format, Style};
 use crate::plan::{
     Capture, Children, CommandUser, Event, Matching, MemoryLimits, Output, Plan, Service, Target,
@@ -28,9 +29,6 @@ use crate::symbolize::{Demangling, Naming};
 
 mod events;
 mod refusal;
-
-/// Where the graph goes when nothing is said, and stdout is a terminal.
-const DEFAULT_FILE: &str = "flamegraph.svg";
 
 /// A number without unit and flag is more likely a PID where it would mean more than an hour: someone
 /// left out -p, or `-p $(pgrep NAME)` found two.

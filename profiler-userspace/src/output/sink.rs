@@ -17,6 +17,9 @@ use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
+/// The file of the graph when nothing is said. What was there before is kept beside it, as `.old`: nobody asked to replace it.
+pub const DEFAULT_FILE: &str = "flamegraph.svg";
+
 const BUFFER_BYTES: usize = 64 * 1024;
 
 /// Why something cannot be written.
@@ -141,7 +144,8 @@ impl Sink {
                 Target::Special
             }
             place::Found::File(file) => {
-                let place = Place::new(file, owner);
+                let mut place = Place::new(file, owner);
+                place.keeps_old = path == Path::new(DEFAULT_FILE);
                 place.probe().map_err(|source| Error::Refused {
                     path: path.to_owned(),
                     source,

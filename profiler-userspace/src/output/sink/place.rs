@@ -124,11 +124,17 @@ fn parent(path: &Path) -> &Path {
 pub(super) struct Place {
     file: PathBuf,
     owner: Option<User>,
+    /// Whether a file that is there already is kept, with `.old` behind its name.
+    pub(super) keeps_old: bool,
 }
 
 impl Place {
     pub(super) fn new(file: PathBuf, owner: Option<User>) -> Self {
-        Self { file, owner }
+        Self {
+            file,
+            owner,
+            keeps_old: false,
+        }
     }
 
     /// Tries what [`Self::create`] and [`Self::replace`] will do, and undoes it.
@@ -173,6 +179,7 @@ impl Place {
     /// Puts the complete file into the place, with the owner and the mode that it should have.
     pub(super) fn replace(&self, beside: NamedTempFile) -> io::Result<()> {
         let existing = self.existing()?;
+        let had_one = existing.is_some();
         let owner = existing
             .as_ref()
             .map(|old| User {
@@ -193,6 +200,9 @@ impl Place {
                 .set_permissions(Permissions::from_mode(old.mode() & 0o777))?;
         }
         settle(beside.as_file())?;
+        if self.keeps_old && had_one {
+            keep_old(&self.file);
+        }
         beside.persist(&self.file).map_err(|failed| failed.error)?;
         Ok(())
     }
@@ -212,6 +222,18 @@ fn reserve(file: &File) -> io::Result<()> {
     match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, BLOCK) {
         Err(full @ (Errno::NOSPC | Errno::DQUOT)) => Err(full.into()),
         _ => Ok(()),
+    }
+}
+
+/// Keeps a file that is about to be replaced, with `.old` behind its name, instead of what had that name. Where that is not
+/// possible the new file matters more.
+fn keep_old(file: &Path) {
+    let mut old = file.as_os_str().to_owned();
+    old.push(".old");
+    let _there_may_be_none = fs::remove_file(&old);
+    // At no moment there is neither file.
+    if fs::hard_link(file, &old).is_err() {
+        let _may_be_impossible = fs::rename(file, &old);
     }
 }
 

@@ -375,3 +375,19 @@ fn a_full_disk_leaves_nothing_half_written() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "older");
     assert_eq!(names(directory.path()), ["a.svg"]);
 }
+
+#[test]
+fn a_graph_that_nobody_named_keeps_the_one_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("graph");
+    let mut place = Place::new(file.clone(), None);
+    place.keeps_old = true;
+    let old = folder.path().join("graph.old");
+    for (text, kept) in [("1", None), ("2", Some("1")), ("3", Some("2"))] {
+        let beside = place.create().unwrap();
+        beside.as_file().write_all(text.as_bytes()).unwrap();
+        place.replace(beside).unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+        assert_eq!(std::fs::read_to_string(&old).ok().as_deref(), kept);
+    }
+}
