@@ -84,11 +84,11 @@ fn show(text: &str) -> anyhow::Result<ExitCode> {
 }
 
 fn end(exit: &Exit) -> ExitCode {
-    // A closed pipe, as behind `head`, is no failure.
-    let _nobody_there = if exit.code == 0 {
-        std::io::stdout().write_all(exit.text.as_bytes())
+    if exit.code == 0 {
+        // A closed pipe, as behind `head`, is no failure.
+        let _nobody_there = std::io::stdout().write_all(exit.text.as_bytes());
     } else {
-        std::io::stderr().write_all(exit.text.as_bytes())
-    };
+        pipeline::print(&exit.text);
+    }
     ExitCode::from(exit.code)
 }

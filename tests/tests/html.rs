@@ -470,7 +470,7 @@ fn one_page_switches_between_events() {
         "{ const select = document.getElementById('choose-profile'); select.selectedIndex = 1; \
          select.dispatchEvent(new Event('change')); select.blur(); }",
     );
-    let numbers = "2.00 ms, 100.00% of all, program";
+    let numbers = "2.00 ms (2,000 µs), 100.00% of all, program";
     let balance = "recorded off-CPU; LOST 3";
     assert_eq!(seen(page), ["title of off-CPU", "sleep", numbers, balance]);
     assert_eq!(page.ask("document.title"), "title of off-CPU");

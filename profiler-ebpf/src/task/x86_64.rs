@@ -20,11 +20,11 @@ pub(super) const CALL_ARGUMENTS: [u64; 3] = [112, 104, 96];
 /// Where the code segment stands.
 pub(super) const CODE_SEGMENT: u64 = 136;
 
-/// How large a task's kernel stack is, at whose top its registers lie (`THREAD_SIZE` in
+/// Bytes of a task's kernel stack, at whose top its registers lie (`THREAD_SIZE` in
 /// `arch/x86/include/asm/page_64_types.h`, without KASAN).
 pub(super) const TASK_STACK_BYTES: u64 = 16 << 10;
 
-/// Where the stack is that the CPU was on.
+/// The pointer of the stack that the CPU was on.
 #[inline(always)]
 pub(super) fn stack_pointer(regs: &pt_regs) -> u64 {
     regs.rsp

@@ -2,16 +2,12 @@
 //!
 //! In: nothing. Out: the flags, as clap reads them, their help, and what they mean for outputs.
 
-use crate::output::{Format, Peek, TextStyle};
+use crate::output::{Format, LEAST_COLUMNS, Peek, TextStyle};
 use crate::plan::Output;
 use std::ffi::OsString;
-use std::io::IsTerminal as _;
 
-/// The columns of a report in a file, where nobody knows how wide it will be shown.
+/// The columns of a report's prose where nobody knows how wide it will be shown.
 const FILE_COLUMNS: usize = 80;
-
-/// The fewest columns that a report is made for.
-const LEAST_COLUMNS: usize = 60;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct TextArgs {
@@ -24,6 +20,16 @@ pub(super) struct TextArgs {
     /// Report callers and callees of functions that match REGEX
     #[arg(long, value_name = "REGEX")]
     peek: Option<Peek>,
+    /// Cut names so that lines of reports have N columns [default: the terminal's, or COLUMNS; elsewhere none is cut]
+    #[arg(long, value_name = "N", value_parser = columns)]
+    columns: Option<usize>,
+}
+
+fn columns(text: &str) -> Result<usize, String> {
+    let columns = text.parse().ok();
+    columns
+        .filter(|columns| *columns >= LEAST_COLUMNS)
+        .ok_or_else(|| format!("give {LEAST_COLUMNS} or more"))
 }
 
 fn percent(text: &str) -> Result<f64, String> {
@@ -69,17 +75,10 @@ impl TextArgs {
 
     /// How reports are to be.
     pub(super) fn style(&self) -> TextStyle {
-        let stdout = std::io::stdout();
-        let size = (self.report.is_some() || self.peek.is_some())
-            .then_some(&stdout)
-            .filter(|stdout| stdout.is_terminal())
-            .and_then(|stdout| rustix::termios::tcgetwinsize(stdout).ok());
-        let columns = size.map(|size| usize::from(size.ws_col));
         TextStyle {
-            columns: match columns {
-                None | Some(0) => FILE_COLUMNS,
-                Some(columns) => columns.max(LEAST_COLUMNS),
-            },
+            columns: self.columns.unwrap_or(FILE_COLUMNS),
+            cuts_names: self.columns.is_some(),
+            is_colored: false,
             min_percent: self.min,
             peek: self.peek.clone(),
             lines: self.is_of_lines(),

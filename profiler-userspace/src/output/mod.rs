@@ -31,7 +31,7 @@ use style::timed;
 pub use style::{CalleeOrder, MinWidth, Palette, Style};
 pub use svg::frame_color;
 pub use text::hottest;
-pub use text_style::{Peek, TextStyle};
+pub use text_style::{LEAST_COLUMNS, Peek, TextStyle};
 pub use together::Together;
 
 use crate::profile::{Profile, View, fold};

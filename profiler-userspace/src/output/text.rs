@@ -19,6 +19,7 @@ use super::text_style::TextStyle;
 use super::{Error, Style};
 use crate::profile::fold::visible;
 use crate::profile::{CallTree, Profile};
+use crate::text::color::painted;
 use crate::text::number::amount;
 use functions::Functions;
 use layout::percent;
@@ -55,6 +56,9 @@ pub(super) fn write(profile: &Profile, style: &Style, out: &mut dyn Write) -> Re
             report.owners(&mut text);
             report.calls(&mut text);
         }
+    }
+    if style.text.is_colored {
+        text = painted(&text);
     }
     Ok(out.write_all(text.as_bytes())?)
 }

@@ -5,11 +5,18 @@
 use regex::Regex;
 use std::str::FromStr;
 
+/// The fewest columns that a report is made for.
+pub const LEAST_COLUMNS: usize = 60;
+
 /// How a text report is to be.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TextStyle {
     /// Columns of a line.
     pub columns: usize,
+    /// Whether names that do not fit into them are cut. Where nobody knows how wide a report will be shown, they are not.
+    pub cuts_names: bool,
+    /// Whether it is for a terminal that shows colours.
+    pub is_colored: bool,
     /// The least share of what is shown, in percent; without one, the usual number of rows is.
     pub min_percent: Option<f64>,
     /// The functions to tell callers and callees of, instead of all else: a regular expression.
@@ -22,6 +29,8 @@ impl Default for TextStyle {
     fn default() -> Self {
         Self {
             columns: 80,
+            cuts_names: true,
+            is_colored: false,
             min_percent: None,
             peek: None,
             lines: false,

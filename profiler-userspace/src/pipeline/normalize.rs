@@ -61,12 +61,9 @@ impl EventProfile<'_> {
         }
     }
 
-    /// The summary for stderr; where less is to be said, only if something was lost.
-    pub(crate) fn shown(&self, plan: &Plan, summary: &Summary) -> String {
-        match plan.verbosity.quiet && self.counted().sum(Class::Lost) == 0 {
-            true => String::new(),
-            false => summary.shown(),
-        }
+    /// Whether stderr gets its summary; where less is to be said, only if something was lost.
+    pub(crate) fn is_told(&self, plan: &Plan) -> bool {
+        !plan.verbosity.quiet || self.counted().sum(Class::Lost) > 0
     }
 
     /// The counters of the firings that the profile is of.

@@ -21,6 +21,7 @@ use crate::report::{stacks, verbose};
 use crate::symbolize::{KernelNameCache, KernelSymbols, NameCache, Objects};
 use crate::unwind::loader::Loaded;
 use anyhow::Result;
+use foldhash::HashSet;
 use profiler_common::abi::Counters;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -135,13 +136,16 @@ impl<'a> Ended<'a> {
             .collect()
     }
 
-    /// Summary of all windows of an event, and the text for stderr.
-    pub(crate) fn summary(&self, all: &EventProfile<'_>) -> (Summary, String) {
+    /// Summary of all windows of an event, which the report tells of.
+    pub(crate) fn summary(&self, all: &EventProfile<'_>, report: &mut Report) -> Summary {
         let plan = self.last.plan;
         let title = self.recording_info.title(plan, all.event);
         let summary = all.balance(plan, &title, &all.remarks);
-        let text = all.details(plan) + &all.shown(plan, &summary);
-        (summary, text)
+        report.text.push_str(&all.details(plan));
+        if all.is_told(plan) {
+            report.summaries.push(summary.clone());
+        }
+        summary
     }
 }
 
@@ -150,6 +154,10 @@ impl<'a> Ended<'a> {
 pub(crate) struct Report {
     /// For stderr.
     pub(crate) text: String,
+    /// The summary of each event, behind that.
+    pub(crate) summaries: Vec<Summary>,
+    /// The functions that were sampled most, behind all else.
+    pub(crate) hottest: String,
     /// Whether there was anything to write.
     pub(crate) wrote: bool,
     /// Names of the files that were written.
@@ -312,8 +320,58 @@ impl Pipeline {
             let cost = Cost::now(kernel.map_bytes() + tables);
             let mut findings = vec![cost::cost(&counters, &cost, own_share)];
             findings.extend(wrote(std::mem::take(&mut report.files)));
-            report.text.push_str(&findings::shown(&findings));
+            match report.summaries.last_mut() {
+                Some(summary) => summary.findings.extend(findings),
+                None => report.text.push_str(&findings::shown(&findings)),
+            }
         }
+        report.finish(plan.verbosity.verbose > 0);
         Ok(report)
+    }
+}
+
+impl Report {
+    /// Puts the summaries behind the text, each note once, and what was sampled most behind them.
+    fn finish(&mut self, is_verbose: bool) {
+        let mut told: HashSet<String> = HashSet::default();
+        for mut summary in std::mem::take(&mut self.summaries) {
+            (summary.findings)
+                .retain(|finding| !finding.is_note() || told.insert(finding.text.clone()));
+            self.text.push_str(&match is_verbose {
+                true => summary.shown(),
+                false => summary.shown_in_brief(),
+            });
+        }
+        self.text.push_str(&self.hottest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_is_said_once_for_all_events() {
+        let summary = |title: &str| Summary {
+            title: title.to_owned(),
+            findings: vec![
+                Finding::new("recorded", "1 sample"),
+                Finding::note("Lua 5.1"),
+            ],
+        };
+        let mut report = Report {
+            summaries: vec![summary("one"), summary("two")],
+            hottest: "table\n".to_owned(),
+            ..Report::default()
+        };
+        report.finish(false);
+        assert_eq!(report.text.matches("Lua 5.1").count(), 1, "{}", report.text);
+        assert_eq!(
+            report.text.matches("1 sample").count(),
+            2,
+            "{}",
+            report.text
+        );
+        assert!(report.text.ends_with("table\n"), "{}", report.text);
     }
 }

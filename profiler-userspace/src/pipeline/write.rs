@@ -4,12 +4,15 @@
 //! output needs more than its view.
 
 use crate::output::sink::{Delivery, Sink};
-use crate::output::{self, Style};
+use crate::output::{self, LEAST_COLUMNS, Style, TextStyle};
 use crate::plan::Output;
 use crate::profile::{Profile, View};
 use crate::raw_recording::{self, RawRecording};
 use crate::report::findings::Finding;
+use crate::text::terminal;
 use anyhow::{Context as _, Result};
+use std::borrow::Cow;
+use std::io;
 
 /// Writes all outputs but shared pages; `raw_recording` and `profile` may be missing where no output is made of them. Returns the names of
 /// the files.
@@ -41,6 +44,7 @@ pub(crate) fn write(
                 }
                 None => {
                     let profile = profile.as_ref().context("there is no profile")?;
+                    let style = &on(sink, style);
                     sink.deliver(|out| output::write(profile, format, style, out))?
                 }
             },
@@ -58,6 +62,29 @@ pub(crate) fn write(
     let written = sinks.zip(complete).filter(|(_, complete)| *complete);
     let files = written.filter(|(sink, _)| !sink.is_stdout());
     Ok(files.map(|(sink, _)| name(sink)).collect())
+}
+
+/// The style of what is written there: a terminal has its columns and colours.
+fn on<'a>(sink: &Sink, style: &'a Style) -> Cow<'a, Style> {
+    let text = &style.text;
+    let columns = match text.cuts_names {
+        true => None,
+        false => terminal::columns(sink.is_stdout().then(io::stdout)),
+    };
+    let is_colored = sink.is_stdout() && terminal::has_colors(&io::stdout());
+    if columns.is_none() && !is_colored {
+        return Cow::Borrowed(style);
+    }
+    let text = TextStyle {
+        columns: columns.map_or(text.columns, |columns| columns.max(LEAST_COLUMNS)),
+        cuts_names: text.cuts_names || columns.is_some(),
+        is_colored,
+        ..text.clone()
+    };
+    Cow::Owned(Style {
+        text,
+        ..style.clone()
+    })
 }
 
 /// Writes the raw recordings among the outputs, and nothing else.

@@ -61,17 +61,17 @@ pub(crate) fn cost(counters: &[Counters], cost: &Cost, own_share: Option<String>
         .map(|counters| counters.get(Counter::RunTime))
         .sum();
     let each = ns.checked_div(runs).unwrap_or(0);
-    let own = own_share.map(|share| format!("; {share} of samples are its own, one grey frame"));
+    let own = own_share.map(|share| format!("{share} of samples, "));
     Finding::new(
         "cost",
         format!(
-            "{} in the kernel ({:.1} µs each), {:.2} s CPU and {} here, {} of BPF maps{}",
+            "{}{} in the kernel ({:.1} µs each), {:.2} s CPU and {} here, {} of BPF maps",
+            own.unwrap_or_default(),
             seconds(Duration::from_nanos(ns)),
             each as f64 / 1000.0,
             cost.cpu.as_secs_f64(),
             mebibytes(cost.peak_bytes),
             mebibytes(cost.map_bytes),
-            own.unwrap_or_default(),
         ),
     )
 }

@@ -4,6 +4,7 @@
 //! else. Knows nothing of what the facts are.
 
 use crate::profile::fold::visible;
+use crate::text::terminal;
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 
@@ -15,6 +16,12 @@ const LEAST_COLUMNS: usize = 50;
 
 /// Texts are not wider than this on any terminal: longer lines are hard to read.
 const MOST_COLUMNS: usize = 110;
+
+/// The label of notes.
+const NOTE: &str = "note";
+
+/// Columns of terminals that do not say.
+const USUAL_COLUMNS: usize = 80;
 
 /// One fact.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +43,12 @@ impl Finding {
 
     /// Something to know that has no label of its own.
     pub(crate) fn note(text: impl Into<String>) -> Self {
-        Self::new("note", text)
+        Self::new(NOTE, text)
+    }
+
+    /// Whether it is a [`note`](Self::note).
+    pub(crate) fn is_note(&self) -> bool {
+        self.label == NOTE
     }
 }
 
@@ -78,6 +90,91 @@ impl Summary {
     /// For stderr: a table on a terminal, lines elsewhere. Ends with a line break.
     pub(crate) fn shown(&self) -> String {
         format!("{}\n{}", visible(&self.title), shown(&self.findings))
+    }
+
+    /// As [`shown`](Self::shown), on a terminal as much as a few lines hold, unless something was lost.
+    pub(crate) fn shown_in_brief(&self) -> String {
+        match terminal_columns() {
+            Some(columns) => {
+                let findings = brief(&self.findings, columns);
+                format!("{}\n{}", visible(&self.title), table(&findings, columns))
+            }
+            None => self.shown(),
+        }
+    }
+}
+
+/// Lines of a summary in brief, without its title.
+const BRIEF_LINES: usize = 7;
+
+/// Labels by how much they matter: the first are never left out.
+const BY_WEIGHT: [&[&str]; 4] = [
+    &[
+        "processes",
+        "recorded",
+        "time",
+        LOST_NOTHING,
+        LOSS,
+        "cost",
+        "wrote",
+        "sent",
+        "input",
+        "shown",
+        "not shown",
+        "hidden",
+    ],
+    &["unnamed", "partly", "note"],
+    &["incomplete", "left out"],
+    &[],
+];
+
+/// The label of losses, and that of a recording without.
+pub(crate) const LOSS: &str = "LOST";
+pub(crate) const LOST_NOTHING: &str = "lost";
+
+/// As many findings as fit into so many lines, and how many others there are. All of them where something was lost.
+fn brief(findings: &[Finding], columns: usize) -> Vec<Finding> {
+    let mut shown = findings.to_vec();
+    let has = |label: &str| findings.iter().any(|finding| finding.label == label);
+    if has(LOSS) {
+        return shown;
+    }
+    if has("recorded") && has(LOST_NOTHING) {
+        shown.retain(|finding| finding.label != LOST_NOTHING);
+    }
+    let whole = shown.clone();
+    loop {
+        let left_out = whole.len() - shown.len();
+        let mut all = shown.clone();
+        if let Some(recorded) = all.iter_mut().find(|finding| finding.label == "recorded") {
+            if has(LOST_NOTHING) {
+                recorded.text.push_str("; lost nothing");
+            }
+            if left_out > 0 {
+                recorded
+                    .text
+                    .push_str(&format!("; -v tells {left_out} more"));
+            }
+        }
+        if table(&all, columns).lines().count() <= BRIEF_LINES {
+            return all;
+        }
+        // The last of those that matter least; of the first of a label, only where there is no other.
+        let of = |place: usize| {
+            let label = &*shown[place].label;
+            let rank = BY_WEIGHT.iter().position(|labels| labels.contains(&label));
+            let is_first = shown.iter().position(|finding| finding.label == label) == Some(place);
+            (!is_first, rank.unwrap_or(BY_WEIGHT.len() - 1), place)
+        };
+        let least = (0..shown.len())
+            .filter(|place| of(*place).1 > 0)
+            .max_by_key(|place| of(*place));
+        match least {
+            Some(place) => {
+                shown.remove(place);
+            }
+            None => return all,
+        }
     }
 }
 
@@ -128,15 +225,8 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
 /// The width of the terminal that stderr is; none if it is no terminal.
 pub(crate) fn terminal_columns() -> Option<usize> {
     let stderr = std::io::stderr();
-    if !stderr.is_terminal() {
-        return None;
-    }
-    let size = rustix::termios::tcgetwinsize(&stderr).ok()?;
-    // Some terminals do not say.
-    Some(match size.ws_col {
-        0 => 80,
-        columns => usize::from(columns),
-    })
+    let is_terminal = stderr.is_terminal();
+    is_terminal.then(|| terminal::columns(Some(stderr)).unwrap_or(USUAL_COLUMNS))
 }
 
 #[cfg(test)]
@@ -183,6 +273,44 @@ mod tests {
                 "  lost        nothing\n  note        {long}\n              {rest}\n              b\n"
             )
         );
+    }
+
+    #[test]
+    fn a_summary_in_brief_has_eight_lines_with_what_matters_most() {
+        let mut findings = vec![
+            Finding::new("processes", "a ".repeat(60).trim_end()),
+            Finding::new("recorded", "3 samples"),
+            Finding::new("lost", "nothing"),
+            Finding::new("incomplete", "one"),
+            Finding::new("walked", "two"),
+            Finding::note("three"),
+            Finding::new("unnamed", "four"),
+            Finding::new("unnamed", "five"),
+            Finding::new("cost", "six"),
+            Finding::new("wrote", "seven"),
+        ];
+        let lines = |findings: &[Finding]| {
+            table(&brief(findings, 80), 80)
+                .lines()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        let shown = lines(&findings);
+        assert_eq!(shown.len(), BRIEF_LINES, "{shown:#?}");
+        let expected = "  recorded    3 samples; lost nothing; -v tells 3 more";
+        assert_eq!(shown[2], expected);
+        assert!(
+            shown.iter().any(|line| line.ends_with("four")),
+            "{shown:#?}"
+        );
+        assert!(
+            !shown.iter().any(|line| line.ends_with("five")),
+            "{shown:#?}"
+        );
+        findings[2] = Finding::new(LOSS, "1 sample");
+        assert_eq!(lines(&findings).len(), findings.len() + 1);
+        let few = &findings[..2];
+        assert_eq!(brief(few, 80), few);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! In: the kernel half's counters. Out: a finding for each of them that is not zero.
 
-use super::findings::Finding;
+use super::findings::{Finding, LOSS, LOST_NOTHING};
 use crate::text::number::{counted, grouped};
 use profiler_common::abi::{Class, Counter, Counters};
 
@@ -10,7 +10,7 @@ use profiler_common::abi::{Class, Counter, Counters};
 pub(super) fn lost(counters: &Counters, noun: &str) -> Vec<Finding> {
     let findings = each_loss(counters, noun);
     if findings.is_empty() {
-        return vec![Finding::new("lost", "nothing")];
+        return vec![Finding::new(LOST_NOTHING, "nothing")];
     }
     findings
 }
@@ -20,7 +20,7 @@ pub(super) fn each_loss(counters: &Counters, noun: &str) -> Vec<Finding> {
     nonzero(counters, Class::Lost)
         .map(|(counter, count)| {
             Finding::new(
-                "LOST",
+                LOSS,
                 format!("{}: {}", counted(count, noun), cause(counter)),
             )
         })

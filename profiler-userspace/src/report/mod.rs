@@ -19,11 +19,17 @@ pub(crate) mod stacks;
 pub(crate) mod verbose;
 
 use crate::profile::fold::visible;
+use crate::text::color::painted;
+use crate::text::terminal;
 use std::io::Write as _;
 
 /// Prints on stderr, whatever a name in the text does to terminals. A closed stderr is no error.
 pub fn print(text: &str) {
-    let _nobody_there = std::io::stderr().write_all(printable(text).as_bytes());
+    let mut text = printable(text);
+    if terminal::has_colors(&std::io::stderr()) {
+        text = painted(&text);
+    }
+    let _nobody_there = std::io::stderr().write_all(text.as_bytes());
 }
 
 /// Lines without characters that a terminal obeys.

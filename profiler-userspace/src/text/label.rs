@@ -243,7 +243,7 @@ fn is_name(part: &str) -> bool {
         let number = word[..end].strip_prefix(begin);
         number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
     };
-    let is_added = ADDED.contains(&word) || NUMBERED.iter().any(|begin| is_numbered(begin));
+    let is_added = ADDED.contains(&word) || NUMBERED.iter().any(is_numbered);
     let begins_name = |c: char| c.is_alphabetic() || "_(~$@*".contains(c);
     !is_added && part.starts_with(begins_name)
 }

@@ -1,7 +1,9 @@
 //! Names and numbers as people read them, wherever they do.
 //!
-//! In: names, numbers, columns. Out: text. Never knows what is printed, or where.
+//! In: names, numbers, columns. Out: text. Never prints.
 
+pub(crate) mod color;
 pub(crate) mod label;
 pub(crate) mod lines;
 pub(crate) mod number;
+pub(crate) mod terminal;

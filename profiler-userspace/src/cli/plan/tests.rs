@@ -3,7 +3,7 @@ mod events;
 mod probes;
 
 use super::*;
-use crate::output::{CalleeOrder, MinWidth, Palette};
+use crate::output::{CalleeOrder, MinWidth, Palette, TextStyle};
 use crate::plan::{CallGraph, Event, PerfEvent, PerfEventChoice, Sampling};
 use crate::probe::{Probe, ThreadKind, Waits, Wakers};
 use crate::profile::LabelFrames;
@@ -105,7 +105,7 @@ fn without_flags_the_whole_machine_is_recorded_until_ctrl_c() {
         selection: Selection::default(),
         naming: Naming::default(),
         servers: Servers::default(),
-        style: Style::default(),
+        style: usual_style(),
         colors: None,
         verbosity: Verbosity {
             quiet: false,
@@ -335,6 +335,17 @@ fn senseless_outputs_are_refused() {
     }
 }
 
+/// The style without flags: names in reports are cut only where it is known how wide these are shown.
+fn usual_style() -> Style {
+    Style {
+        text: TextStyle {
+            cuts_names: false,
+            ..TextStyle::default()
+        },
+        ..Style::default()
+    }
+}
+
 #[test]
 fn style_flags_make_the_style() {
     let plan = plan(
@@ -354,7 +365,7 @@ fn style_flags_make_the_style() {
             delimited: true,
             annotate: true,
         },
-        ..Style::default()
+        ..usual_style()
     };
     assert_eq!(plan.style, expected);
     assert_eq!(plan.colors, Some("aqua".parse::<Palette>().unwrap()));

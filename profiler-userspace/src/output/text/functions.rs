@@ -4,7 +4,7 @@
 //! that called itself counts once. Marks are no functions: time at a mark is that of the function below it.
 
 use super::Report;
-use super::layout::{SHARE_COLUMNS, padded, percent};
+use super::layout::{SHARE_COLUMNS, percent};
 use crate::profile::fold::visible;
 use crate::profile::off_cpu::{is_interrupt, is_interrupt_exit, is_softirq};
 use crate::profile::{CallTree, Code, Frame, FrameId, FrameKind, NodeIndex, Profile, marks};
@@ -13,9 +13,13 @@ use foldhash::HashMap;
 use profiler_common::abi::ThreadState;
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use unicode_width::UnicodeWidthStr as _;
 
 /// So many functions are shown, unless a least share is asked for.
 pub(super) const USUAL_ROWS: usize = 40;
+
+/// Columns of a function's name where names are not cut: what is beside longer ones stands further to the right.
+const USUAL_NAME_COLUMNS: usize = 60;
 
 /// Stands for the function of samples without one.
 pub(super) const NO_STACK: &str = "[no stack]";
@@ -42,7 +46,7 @@ pub(super) struct Functions<'a> {
     /// For each frame of the tree its function, as an index into `all`; none of marks.
     by_frame: Vec<Option<usize>>,
     all: Vec<(Function, Sums)>,
-    /// What was counted without any function, the profiler's own apart.
+    /// All that was counted without any function, the profiler's own apart.
     without: u64,
     /// The mark of the profiler's own stacks.
     profiler: Option<FrameId>,
@@ -201,16 +205,27 @@ const INTERRUPT: &str = "hard interrupt";
 
 /// The kind of interrupt that the kernel served, if it served one: the innermost of those in the stack. What the kernel does
 /// on the way back from one is no part of it.
+///
+/// A clock that expires while a hard interrupt keeps others off fires when these are let in, which is the first that the
+/// function that serves softirqs does: a sample in that very function was due in the interrupt.
 fn interrupt(tree: &CallTree, node: Option<NodeIndex>) -> Option<&'static str> {
     let frames = tree.callers(node).map(|id| tree.frame(id));
     let kernel = frames.take_while(|frame| !frame.kind.is_user());
+    let mut kernel = kernel.filter(|frame| frame.kind == FrameKind::Kernel);
     let kind = |frame: &Frame| match &*frame.name {
         name if is_softirq(name) => Some(SOFTIRQ),
         name if is_interrupt(name) => Some(INTERRUPT),
         name if is_interrupt_exit(name) => Some(KERNEL),
         _ => None,
     };
-    (kernel.filter(|frame| frame.kind == FrameKind::Kernel)).find_map(kind)
+    match kernel.next().map(kind)? {
+        Some(SOFTIRQ) => Some(match kernel.any(|frame| is_interrupt(&frame.name)) {
+            true => INTERRUPT,
+            false => SOFTIRQ,
+        }),
+        Some(kind) => Some(kind),
+        None => kernel.find_map(kind),
+    }
 }
 
 impl Report<'_> {
@@ -236,19 +251,23 @@ impl Report<'_> {
             Some(min) => all.retain(|(_, sums)| self.reaches(sums.itself.max(sums.total), min)),
             None => all.truncate(rows),
         }
-        let widest = all.iter().map(|(function, _)| function.module.len()).max();
-        let modules = widest.unwrap_or(0).clamp(6, self.style.columns / 4);
-        let names = self
-            .style
-            .columns
-            .saturating_sub(3 * (SHARE_COLUMNS + 1) + modules + 3);
+        let style = self.style;
+        let widest = |of: fn(&Function) -> &str| {
+            let columns = all.iter().map(|(function, _)| of(function).width());
+            columns.max().unwrap_or(0)
+        };
+        let modules = widest(|function| &function.module).clamp(6, style.columns / 4);
+        let names = match style.cuts_names {
+            true => (style.columns).saturating_sub(3 * (SHARE_COLUMNS + 1) + modules + 3),
+            false => widest(|function| &function.name).clamp(8, USUAL_NAME_COLUMNS),
+        };
         let _ = writeln!(
             text,
             "\n{:>6} {:>6} {:>6}  {}  module",
             "self",
             "sum",
             "total",
-            padded("function", names)
+            style.padded("function", names)
         );
         let mut sum = 0_u64;
         for (Function { name, module }, sums) in &all {
@@ -258,8 +277,11 @@ impl Report<'_> {
                 percent(sums.itself, self.total),
                 percent(sum, self.total),
                 percent(sums.total, self.total),
-                padded(name, names),
-                without_middle(module, modules, CUT)
+                style.padded(name, names),
+                match style.cuts_names {
+                    true => without_middle(module, modules, CUT),
+                    false => module.clone(),
+                }
             );
             let _ = writeln!(text, "{}", row.trim_end());
         }

@@ -2,6 +2,7 @@
 //!
 //! In: weights, names, and how many columns there are. Out: text of one line.
 
+use crate::output::text_style::TextStyle;
 use crate::text::label::{CUT, fit};
 use crate::text::number::share;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
@@ -19,11 +20,21 @@ pub(in crate::output) fn shortened(name: &str, columns: usize) -> String {
     fit(name, columns, CUT).unwrap_or_default()
 }
 
-/// A name in exactly so many columns.
-pub(super) fn padded(name: &str, columns: usize) -> String {
-    let name = shortened(name, columns);
-    let fill = columns.saturating_sub(name.width());
-    name + &" ".repeat(fill)
+impl TextStyle {
+    /// A name in so many columns, or whole.
+    pub(super) fn name(&self, name: &str, columns: usize) -> String {
+        match self.cuts_names {
+            true => shortened(name, columns),
+            false => name.to_owned(),
+        }
+    }
+
+    /// A name in exactly so many columns, or whole and in no fewer.
+    pub(super) fn padded(&self, name: &str, columns: usize) -> String {
+        let name = self.name(name, columns);
+        let fill = columns.saturating_sub(name.width());
+        name + &" ".repeat(fill)
+    }
 }
 
 /// What further lines of a wrapped text begin with.

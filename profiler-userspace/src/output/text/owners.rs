@@ -4,7 +4,7 @@
 
 use super::Report;
 use super::functions::NO_STACK;
-use super::layout::{SHARE_COLUMNS, percent, shortened};
+use super::layout::{SHARE_COLUMNS, percent};
 use crate::profile::fold::visible;
 use crate::profile::{FrameId, LabelsIndex, marks};
 use foldhash::HashMap;
@@ -122,7 +122,7 @@ impl Report<'_> {
         let mut sum = 0_u64;
         for (name, weight) in &rows {
             sum = sum.saturating_add(*weight);
-            let name = shortened(name, names);
+            let name = self.style.name(name, names);
             let _ = writeln!(text, "{}  {name}", percent(*weight, self.total));
         }
         if rows.len() < count {

@@ -5,7 +5,7 @@
 
 use super::Report;
 use super::functions::Function;
-use super::layout::{SHARE_COLUMNS, percent, shortened};
+use super::layout::{SHARE_COLUMNS, percent};
 use crate::output::text_style::Peek;
 use crate::profile::fold::visible;
 use std::collections::BTreeMap;
@@ -79,7 +79,7 @@ impl Report<'_> {
             "{}  {}  {}",
             percent(sums.total, self.total),
             percent(sums.total, sums.total),
-            shortened(&shown, room)
+            self.style.name(&shown, room)
         );
         if sums.itself > 0 {
             callees.insert("(self)".to_owned(), sums.itself);
@@ -99,7 +99,7 @@ impl Report<'_> {
                 "{}  {}    {}",
                 percent(weight, self.total),
                 percent(weight, total),
-                shortened(&name, room)
+                self.style.name(&name, room)
             );
         }
     }

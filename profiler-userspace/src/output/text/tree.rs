@@ -4,7 +4,8 @@
 //! only where there is a choice, so that a chain of calls stays in its column.
 
 use super::Report;
-use super::layout::{SHARE_COLUMNS, percent, shortened};
+use super::layout::{SHARE_COLUMNS, percent};
+use crate::output::text_style::TextStyle;
 use crate::profile::LabelsIndex;
 use crate::profile::fold::visible;
 use foldhash::HashMap;
@@ -139,9 +140,15 @@ impl Stacks {
     }
 
     /// Appends the tree, with shares of `all`.
-    pub(super) fn print(&mut self, all: u64, min_percent: f64, columns: usize, text: &mut String) {
+    pub(super) fn print(
+        &mut self,
+        all: u64,
+        min_percent: f64,
+        style: &TextStyle,
+        text: &mut String,
+    ) {
         let least = (all as f64 * min_percent / 100.0).max(f64::MIN_POSITIVE);
-        let room = columns.saturating_sub(2 * SHARE_COLUMNS + 3);
+        let room = style.columns.saturating_sub(2 * SHARE_COLUMNS + 3);
         let most_edges = room.saturating_sub(LEAST_NAME_COLUMNS) / 2;
         let roots = self.branches(0..self.all.len(), 0);
         // What is still to be written, the next one last; a path may be deeper than any stack of calls.
@@ -154,7 +161,7 @@ impl Stacks {
                         0 => String::new(),
                         itself => percent(itself, all),
                     };
-                    (branch.total, itself, shortened(self.name(branch), room))
+                    (branch.total, itself, style.name(self.name(branch), room))
                 }
                 What::Rest(count, weight) => (*weight, String::new(), format!("… {count} more")),
             };
@@ -243,14 +250,14 @@ impl Report<'_> {
         let mut stacks = Stacks::new(self);
         stacks.reverse();
         let _ = writeln!(text, "\n{:>6} {:>6}  calls, from the root", "total", "self");
-        stacks.print(self.total, min, self.style.columns, text);
+        stacks.print(self.total, min, self.style, text);
         let _ = writeln!(
             text,
             "\n{:>6} {:>6}  callers, from where time was spent",
             "total", "root"
         );
         stacks.reverse();
-        stacks.print(self.total, min, self.style.columns, text);
+        stacks.print(self.total, min, self.style, text);
         let _ = writeln!(
             text,
             "Shares below {min}% are summed as `… more`; `--min` changes that."

@@ -186,8 +186,10 @@ impl<'a> Finishing<'a> {
                 milliseconds(began.elapsed() - named),
             ));
         }
-        self.report.text.push_str(&profile.shown(plan, &summary));
-        self.report.text.extend(hottest);
+        if profile.is_told(plan) {
+            self.report.summaries.push(summary);
+        }
+        self.report.hottest.extend(hottest);
         self.report.wrote = true;
         Ok(())
     }

@@ -85,10 +85,9 @@ impl WindowSink for GrowingFiles {
             let (mut file, writer) = grown.begun.context("a window was written")?;
             all.extent = format!("{windows}, {} bytes", grouped(file.bytes()));
             all.count_drained();
-            let (summary, text) = ended.summary(&all);
+            let summary = ended.summary(&all, &mut report);
             file.add(|out| writer.end(summary.lines(), out))?;
             report.wrote |= all.stacks.firings > 0;
-            report.text.push_str(&text);
             report.files.push(write::name(&grown.sink));
         }
         Ok(report)

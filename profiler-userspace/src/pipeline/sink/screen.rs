@@ -127,7 +127,7 @@ impl WindowSink for Screen {
         };
         for mut all in ended.events() {
             all.extent = format!("seen in {}", counted(ended.last.number, "window"));
-            report.text.push_str(&ended.summary(&all).1);
+            ended.summary(&all, &mut report);
         }
         Ok(report)
     }

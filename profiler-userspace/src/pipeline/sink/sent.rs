@@ -159,9 +159,12 @@ impl WindowSink for Sent {
         for mut all in ended.events() {
             all.extent = format!("in {}", counted(ended.last.number, "window"));
             all.count_drained();
-            report.text.push_str(&ended.summary(&all).1);
+            ended.summary(&all, &mut report);
         }
-        report.text.push_str(&findings::shown(&sent));
+        match report.summaries.last_mut() {
+            Some(summary) => summary.findings.extend(sent),
+            None => report.text.push_str(&findings::shown(&sent)),
+        }
         Ok(report)
     }
 }
