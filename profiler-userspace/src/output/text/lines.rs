@@ -4,7 +4,7 @@
 //! called from there; a line that is met twice in a stack counts once. What has no line is summed up.
 
 use super::Report;
-use super::layout::{SHARE_COLUMNS, padded, percent};
+use super::layout::{SHARE_COLUMNS, percent};
 use crate::profile::fold::visible;
 use crate::text::label::{CUT, without_middle};
 use foldhash::HashMap;
@@ -78,7 +78,7 @@ impl Report<'_> {
             "self",
             "sum",
             "total",
-            padded("line", columns)
+            self.style.padded("line", columns)
         );
         let mut sum = 0_u64;
         for (((_, _, function), [itself, total]), place) in all.iter().zip(&places) {
@@ -91,7 +91,8 @@ impl Report<'_> {
                 percent(sum, self.total),
                 percent(*total, self.total),
                 " ".repeat(fill),
-                padded(&self.functions.at(*function).0.name, room - columns),
+                self.style
+                    .padded(&self.functions.at(*function).0.name, room - columns),
             );
             let _ = writeln!(text, "{}", row.trim_end());
         }

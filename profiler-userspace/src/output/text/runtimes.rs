@@ -6,7 +6,7 @@
 
 use super::Report;
 use super::functions::{Function, Sums};
-use super::layout::{SHARE_COLUMNS, padded, percent, shortened};
+use super::layout::{SHARE_COLUMNS, percent};
 use std::cmp::Reverse;
 use std::fmt::Write as _;
 
@@ -68,7 +68,7 @@ impl Report<'_> {
             "\n{:>6} {:>6}  {}{}{:>6}  native function",
             "self",
             "total",
-            padded("interpreted or JIT-compiled", names),
+            self.style.padded("interpreted or JIT-compiled", names),
             " ".repeat(GAP),
             "self",
         );
@@ -78,7 +78,7 @@ impl Report<'_> {
                     "{} {}  {}",
                     percent(sums.itself, self.total),
                     percent(sums.total, self.total),
-                    padded(&function.name, names)
+                    self.style.padded(&function.name, names)
                 ),
                 None => " ".repeat(2 * SHARE_COLUMNS + 1 + 2 + names),
             };
@@ -88,7 +88,7 @@ impl Report<'_> {
                     format!(
                         "{}  {}",
                         percent(sums.itself, self.total),
-                        shortened(&function.name, names)
+                        self.style.name(&function.name, names)
                     )
                 });
             let row = format!("{left}{}{right}", " ".repeat(GAP));
