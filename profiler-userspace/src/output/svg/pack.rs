@@ -243,7 +243,7 @@ mod tests {
         let names = reader.number();
         assert_eq!(
             lines[4 + legend as usize..],
-            ["all", "a", "b", "c", "d", "b", "kernel"]
+            ["all", "a", "b", "c", "d", "b"]
         );
         reader.skip(names + 3 * names + names);
         let frames = reader.number();
