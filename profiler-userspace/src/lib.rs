@@ -20,6 +20,7 @@ pub mod live;
 pub mod machine;
 pub mod object;
 pub mod output;
+pub mod overhead;
 pub mod pipeline;
 pub mod plan;
 mod pprof;

@@ -80,6 +80,8 @@ pub struct Plan {
     pub verbosity: Verbosity,
     /// The most memory that may be used.
     pub memory: MemoryLimits,
+    /// Limit on what the recording costs, in CPU seconds a second; none for what it takes.
+    pub max_overhead: Option<f64>,
 }
 
 /// One thing that is recorded, into a profile of its own.
@@ -91,6 +93,8 @@ pub struct Event {
     pub perf_event: PerfEventChoice,
     /// How often that is to be.
     pub sampling: Sampling,
+    /// Whether that may change while the recording goes on.
+    pub varies: bool,
     /// Where the profile goes; never empty unless it is only shown, no place twice, and none of another event's but a shared page or a file whose
     /// format takes several.
     pub outputs: Vec<Output>,
@@ -113,9 +117,9 @@ impl Event {
     }
 
     /// Whether samples weigh the period behind them: those of an event that counts something, whose period the kernel
-    /// may vary. A clock's period is fixed, so its samples are simply counted.
+    /// may vary, and all whose rate we vary. Otherwise a clock's period is fixed, so its samples are simply counted.
     pub fn is_weighed(&self) -> bool {
-        self.probe.is_on_event() && !self.perf_event().is_clock()
+        self.probe.is_on_event() && (self.varies || !self.perf_event().is_clock())
     }
 
     /// How much time of a CPU a sample stands for, in nanoseconds; none if it does not stand for time.
@@ -133,7 +137,9 @@ impl Event {
     /// Unit of the weights.
     pub fn unit(&self) -> Unit {
         self.probe.unit().unwrap_or_else(|| {
-            if self.is_weighed() {
+            if self.is_weighed() && self.perf_event().is_clock() {
+                Unit::Nanoseconds
+            } else if self.is_weighed() {
                 Unit::Events(self.perf_event().name.to_string())
             } else {
                 Unit::Samples

@@ -129,6 +129,10 @@ pub(super) fn build(
     if windows.window.is_some() {
         refusal::with_window(&events, &chart)?;
     }
+    if running.max_overhead.is_some() {
+        refusal::with_max_overhead(&events)?;
+        events.iter_mut().for_each(|event| event.varies = true);
+    }
     let outputs = || events.iter().flat_map(|event| &event.outputs);
     chart.check(outputs(), look.reverse)?;
     refusal::with_chart(&events, &chart)?;
@@ -177,6 +181,7 @@ pub(super) fn build(
             verbose: running.verbose,
         },
         memory: memory(running.map_memory, running.max_unwind_memory),
+        max_overhead: running.max_overhead,
     })
 }
 

@@ -205,6 +205,9 @@ pub(super) struct RunningArgs {
     /// the kernel half)
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub(super) verbose: u8,
+    /// Lower the rate as far as it takes to keep to this share of one CPU, such as 1%; samples then weigh their period
+    #[arg(long, value_name = "PERCENT", value_parser = value::share_of_cpu)]
+    pub(super) max_overhead: Option<f64>,
     /// Limit the BPF maps' memory; raise it if samples are lost [default: 32]
     #[arg(long, value_name = "MIB", value_parser = value::mebibytes)]
     pub(super) map_memory: Option<u32>,

@@ -218,6 +218,17 @@ pub(super) fn mebibytes(text: &str) -> Result<u32, String> {
     }
 }
 
+/// A share of one CPU, such as `1%`: at least a thousandth, at most ten CPUs.
+pub(super) fn share_of_cpu(text: &str) -> Result<f64, String> {
+    let number = text
+        .strip_suffix('%')
+        .and_then(|digits| digits.parse::<f64>().ok());
+    match number {
+        Some(percent) if (0.1..=1000.0).contains(&percent) => Ok(percent / 100.0),
+        _ => Err("not a share of one CPU from 0.1% to 1000%; use one such as 1%".to_owned()),
+    }
+}
+
 /// An amount of memory for naming.
 pub(super) fn symbol_memory(text: &str) -> Result<SymbolMemory, String> {
     const LEAST: u32 = SymbolMemory::LEAST_MIB;

@@ -62,6 +62,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use store::Store;
 use symbols::SymbolNames;
 use threads::Threads;
@@ -280,6 +281,11 @@ impl Kernel {
     /// sampling begins here. A CPU that has gone offline is left out.
     pub fn attach_event(&mut self, event: usize, source: &Source, cpus: &[u32]) -> Result<()> {
         attach::attach_event(&mut self.programs, &self.wanted, event, source, cpus)
+    }
+
+    /// Cost of an interrupt of a clock on this machine, beside the program that runs in it; measured in 10 ms.
+    pub fn interrupt_cost() -> Option<Duration> {
+        perf_link::interrupt_cost()
     }
 
     /// Lets go of the CPUs that went offline, and samples those that came online.

@@ -8,6 +8,7 @@
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
+use std::time::{Duration, Instant};
 use syscalls::{Errno, Sysno, syscall};
 
 /// An event of `perf_event_open`, and when it fires.
@@ -84,7 +85,7 @@ pub(super) fn attach(
     cpu: u32,
     cookie: u64,
 ) -> io::Result<OwnedFd> {
-    let event = open(source, cpu)?;
+    let event = open(source, On::Cpu(cpu))?;
     let link = LinkCreate {
         program: program.as_raw_fd(),
         target: event.as_raw_fd(),
@@ -104,7 +105,45 @@ pub(super) fn attach(
     owned(answer)
 }
 
-fn open(source: &Source, cpu: u32) -> io::Result<OwnedFd> {
+/// Scope of an event.
+#[derive(Clone, Copy)]
+enum On {
+    /// All tasks on a CPU.
+    Cpu(u32),
+    /// The thread that opens it.
+    ThisThread,
+}
+
+/// Cost of an interrupt of a clock, without a program. Measured for some milliseconds of CPU time: by the time that passes
+/// between two looks at the clock while one comes. None if no event can be opened.
+pub(super) fn interrupt_cost() -> Option<Duration> {
+    const PERIOD_NS: u64 = 50_000;
+    const LENGTH: Duration = Duration::from_millis(10);
+    /// Between two looks at the clock there is less, and in the shortest interrupt more.
+    const LEAST: Duration = Duration::from_micros(1);
+    let source = Source {
+        name: String::new(),
+        kind: 1,
+        config: 0,
+        policy: Policy::Period(PERIOD_NS),
+    };
+    let _event = open(&source, On::ThisThread).ok()?;
+    let began = Instant::now();
+    let (mut last, mut gaps) = (began, Vec::new());
+    while last.duration_since(began) < LENGTH {
+        let now = Instant::now();
+        let gap = now.duration_since(last);
+        if gap >= LEAST {
+            gaps.push(gap);
+        }
+        last = now;
+    }
+    gaps.sort_unstable();
+    // Another thread may have run meanwhile, which takes far longer.
+    gaps.get(gaps.len() / 2).copied()
+}
+
+fn open(source: &Source, on: On) -> io::Result<OwnedFd> {
     let (period, flags) = match source.policy {
         Policy::Frequency(hz) => (hz, FREQUENCY),
         Policy::Period(count) => (count, 0),
@@ -121,13 +160,17 @@ fn open(source: &Source, cpu: u32) -> io::Result<OwnedFd> {
         breakpoint: 0,
         more_config: 0,
     };
-    let (every_task, no_group) = (-1, -1);
+    let no_group = -1;
+    let (task, cpu) = match on {
+        On::Cpu(cpu) => (-1, i64::from(cpu)),
+        On::ThisThread => (0, -1),
+    };
     // SAFETY: the kernel reads as many bytes as the attributes say that they have, and they outlive the call.
     let answer = unsafe {
         syscall!(
             Sysno::perf_event_open,
             &raw const attributes,
-            every_task,
+            task,
             cpu,
             no_group,
             CLOSE_ON_EXEC

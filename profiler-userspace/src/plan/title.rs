@@ -44,7 +44,10 @@ impl Plan {
         }
         match probe.waits() {
             Some(waits) if !probe.is_on_event() => parts.extend(narrowed(waits)),
-            _ if probe.is_on_event() => parts.push(rate(event.sampling, perf_event)),
+            _ if probe.is_on_event() => {
+                let or_less = if event.varies { " or less" } else { "" };
+                parts.push(rate(event.sampling, perf_event) + or_less);
+            }
             _ => parts.push("every one".to_owned()),
         }
         parts.extend(facts.elapsed.map(seconds));
@@ -179,6 +182,7 @@ mod tests {
             events: vec![Event {
                 probe: Probe::OnCpu,
                 perf_event: PerfEventChoice::Auto,
+                varies: false,
                 sampling,
                 outputs: Vec::new(),
             }],
@@ -210,6 +214,7 @@ mod tests {
             run_as: None,
             verbosity: Verbosity::default(),
             memory: MemoryLimits::default(),
+            max_overhead: None,
         }
     }
 

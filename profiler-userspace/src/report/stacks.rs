@@ -101,6 +101,12 @@ pub(crate) fn on_tables(loaded: &Loaded) -> Vec<Finding> {
             counted(loaded.functions as u64, "function"),
         )));
     }
+    if loaded.put_off > 0 {
+        findings.push(Finding::note(format!(
+            "reading unwind tables waited {}, to keep to --max-overhead: samples came to their code before",
+            counted(loaded.put_off as u64, "time"),
+        )));
+    }
     for (runtime, why) in &loaded.runtimes_left_out {
         findings.push(Finding::note(format!(
             "{runtime}: only native frames are shown, because {why}"

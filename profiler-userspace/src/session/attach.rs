@@ -130,12 +130,20 @@ fn source(event: &Event) -> Source {
         name: perf_event.name.to_string(),
         kind: perf_event.kind as u32,
         config: perf_event.config,
-        policy: match event.sampling {
-            // The kernel would make a fixed period of a clock's rate as well; said outright, it is exact.
-            Sampling::Frequency(hz) if perf_event.is_clock() => Policy::Period(1_000_000_000 / hz),
-            Sampling::Frequency(hz) => Policy::Frequency(hz),
-            Sampling::Period(period) => Policy::Period(period),
-        },
+        policy: policy(event, 1.0),
+    }
+}
+
+/// When an event fires at this share of the rate that was asked for, which is at most 1.
+pub(super) fn policy(event: &Event, share: f64) -> Policy {
+    let longer = |period: u64| (period as f64 / share) as u64;
+    match event.sampling {
+        // The kernel would make a fixed period of a clock's rate as well; said outright, it is exact.
+        Sampling::Frequency(hz) if event.perf_event().is_clock() => {
+            Policy::Period(longer(1_000_000_000 / hz))
+        }
+        Sampling::Frequency(hz) => Policy::Frequency(((hz as f64 * share) as u64).max(1)),
+        Sampling::Period(period) => Policy::Period(longer(period)),
     }
 }
 

@@ -8,6 +8,7 @@ mod collector;
 mod cpus;
 mod doctor;
 mod events;
+mod governor;
 mod lacks;
 mod launch;
 mod live;
@@ -151,7 +152,7 @@ async fn record(plan: &Plan, check: &dyn Fn() -> Result<(), String>) -> Result<O
     signals.live.end();
     let stop = stop?;
     recording_info.ended(stop, session.elapsed());
-    for finding in session.changes() {
+    for finding in session.changes(&plan) {
         recording_info.remark(finding);
     }
     let picture = plan.all_outputs().find_map(Output::picture);

@@ -5,6 +5,7 @@
 use super::collector::Collector;
 use super::cpus::CpuWatch;
 use super::events::EventHandler;
+use super::governor::Governor;
 use super::launch::Running;
 use super::signals::Signals;
 use crate::kernel::Kernel;
@@ -44,6 +45,8 @@ pub(super) struct Session {
     /// Readable when there are kernel events.
     events: AsyncFd<OwnedFd>,
     cpus: CpuWatch,
+    /// None where the recording may cost what it takes.
+    governor: Option<Governor>,
 }
 
 impl Session {
@@ -59,7 +62,9 @@ impl Session {
             .try_clone_to_owned()
             .and_then(listen)
             .context("cannot listen for kernel events")?;
+        let governor = Governor::begin(plan, &kernel, handler.loader.as_ref());
         Ok(Self {
+            governor,
             kernel,
             handler,
             collector: Collector::new(plan.capture.include_self),
@@ -77,8 +82,11 @@ impl Session {
     }
 
     /// Changes of the machine meanwhile.
-    pub(super) fn changes(&self) -> Vec<Finding> {
-        self.cpus.findings()
+    pub(super) fn changes(&self, plan: &Plan) -> Vec<Finding> {
+        let tables = self.handler.loader.as_ref();
+        let governor = self.governor.iter();
+        let overhead = governor.map(|governor| governor.finding(plan, &self.kernel, tables));
+        overhead.chain(self.cpus.findings()).collect()
     }
 
     /// Lets the kernel half sample until the plan, a signal, or the target's end says to stop.
@@ -146,6 +154,9 @@ impl Session {
                     signals.live.say(&self.logs().0);
                     self.cpus.follow(&mut self.kernel, self.started.elapsed());
                     signals.live.say(&self.follow_runtimes());
+                    if let Some(governor) = &mut self.governor {
+                        governor.follow(plan, &mut self.kernel, self.handler.loader.as_ref())?;
+                    }
                     self.collector.drain_if_full(&mut self.kernel, &mut self.handler)?;
                     if pipeline.is_over(self.elapsed()) {
                         self.pass_window(pipeline)?;

@@ -70,6 +70,7 @@ pub(super) fn events(
         .map(|((probe, perf_event), outputs)| {
             Ok(Event {
                 sampling: rate(sampling, &probe, &perf_event)?,
+                varies: false,
                 probe,
                 perf_event,
                 outputs,
@@ -237,6 +238,7 @@ pub(super) fn beside(waits: Waits, paths: &[PathBuf], others: &mut [Event]) -> R
         *output = same.clone();
     }
     Ok(Event {
+        varies: false,
         probe: Probe::OffCpu(waits),
         perf_event: PerfEventChoice::Auto,
         sampling: Sampling::Frequency(DEFAULT_HZ),

@@ -28,6 +28,21 @@ pub(super) fn perf_event(flag: &str, sampling: &SamplingArgs) -> Result<()> {
     }
 }
 
+/// Only what has a rate can be sampled less.
+pub(super) fn with_max_overhead(events: &[Event]) -> Result<()> {
+    let has_rate = |event: &Event| event.probe == Probe::OnCpu;
+    match events.iter().find(|event| !has_rate(event)) {
+        Some(event) if event.probe.waits().is_some() => bail!(
+            "--max-overhead lowers the rate of samples, and waits have none; use --switch-sample for these"
+        ),
+        Some(event) => bail!(
+            "--max-overhead lowers the rate of samples, and of {} every one is recorded; leave it out",
+            event.name()
+        ),
+        None => Ok(()),
+    }
+}
+
 /// Calls, tracepoints and functions are recorded on all CPUs, and every firing counts.
 pub(super) fn with_place(what: &str, sampling: &SamplingArgs, scope: &ScopeArgs) -> Result<()> {
     ensure!(

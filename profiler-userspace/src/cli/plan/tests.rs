@@ -69,10 +69,12 @@ fn a_recording_shows_what_is_selected_and_raw_recordings_keep_all() {
 #[test]
 fn without_flags_the_whole_machine_is_recorded_until_ctrl_c() {
     let expected = Plan {
+        max_overhead: None,
         target: Target::All,
         launch: None,
         cpus: None,
         events: vec![Event {
+            varies: false,
             probe: Probe::OnCpu,
             perf_event: PerfEventChoice::Auto,
             sampling: Sampling::Frequency(99),

@@ -42,6 +42,8 @@ pub(crate) struct Loaded {
     pub(crate) runtimes: BTreeSet<String>,
     /// Those whose frames are not, with why.
     pub(crate) runtimes_left_out: BTreeMap<String, &'static str>,
+    /// How often one had to wait for what the recording may cost.
+    pub(crate) put_off: usize,
     /// The time that making them took.
     pub(crate) time: Duration,
     /// Functions that nothing describes and whose rows were read from their code.

@@ -26,7 +26,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 use worker::Workers;
 
 /// Decides whose tables are loaded, and when.
@@ -112,6 +112,16 @@ impl<S: TableStore> TableLoader<S> {
         self.workers.set_preparing(true);
         self.workers.wait_until_idle(Some(deadline));
         self.workers.set_preparing(false);
+    }
+
+    /// Limits what is loaded to this share of one CPU from now on.
+    pub(crate) fn limit(&self, share: f64) {
+        self.workers.limit(share);
+    }
+
+    /// The CPU time that loading has taken.
+    pub(crate) fn spent(&self) -> Duration {
+        self.workers.spent()
     }
 
     /// Whether all that was asked for is in place.

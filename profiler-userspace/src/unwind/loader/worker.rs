@@ -3,7 +3,7 @@
 //! In: jobs. Out: tables in the kernel, and [`Loaded`], which counts them. A file that is no object, or has no unwind
 //! instructions, is published as such and walked by frame pointers.
 
-use super::budget::Budget;
+use super::budget::{Budget, thread_time};
 use super::cache::{Loaded, TableCache};
 use super::queue::{Job, JobQueue, Priority, Wanted};
 use super::{TableStore, lock};
@@ -15,14 +15,50 @@ use crate::unwind::{Depth, UnwindTable};
 use profiler_common::abi::CodeKey;
 use std::fs::File;
 use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Two workers, their queue, and what they have put in place.
 pub(super) struct Workers<S: TableStore> {
     queue: Arc<JobQueue>,
     cache: Arc<Mutex<TableCache<S>>>,
     budget: Arc<Mutex<Budget>>,
+    limit: Arc<Limit>,
+}
+
+/// Limit on the CPU time of all jobs, once there is one.
+#[derive(Default)]
+struct Limit {
+    budget: Mutex<Option<Budget>>,
+    spent_ns: AtomicU64,
+    put_off: AtomicUsize,
+}
+
+impl Limit {
+    /// How often it is looked whether there is time again.
+    const GLANCE: Duration = Duration::from_millis(50);
+
+    /// Returns when there is time for a job.
+    fn wait(&self) {
+        let has_time = || lock(&self.budget).as_ref().is_none_or(Budget::has_time);
+        if has_time() {
+            return;
+        }
+        self.put_off.fetch_add(1, Relaxed);
+        while !has_time() {
+            std::thread::sleep(Self::GLANCE);
+        }
+    }
+
+    /// Counts what a job took.
+    fn add(&self, spent: Duration) {
+        self.spent_ns.fetch_add(spent.as_nanos() as u64, Relaxed);
+        if let Some(budget) = &mut *lock(&self.budget) {
+            budget.add(spent);
+        }
+    }
 }
 
 impl<S: TableStore> Workers<S> {
@@ -35,7 +71,8 @@ impl<S: TableStore> Workers<S> {
         let workers = Self {
             queue: Arc::new(JobQueue::default()),
             cache: Arc::new(Mutex::new(TableCache::new(store))),
-            budget: Arc::new(Mutex::new(Budget::new())),
+            budget: Arc::new(Mutex::new(Budget::of_functions())),
+            limit: Arc::default(),
         };
         workers.spawn("unwind-tables", Priority::Low)?;
         workers.spawn("unwind-urgent", Priority::High)?;
@@ -44,13 +81,15 @@ impl<S: TableStore> Workers<S> {
 
     fn spawn(&self, name: &str, least: Priority) -> std::io::Result<()> {
         let (queue, cache) = (Arc::clone(&self.queue), Arc::clone(&self.cache));
-        let budget = Arc::clone(&self.budget);
+        let (budget, limit) = (Arc::clone(&self.budget), Arc::clone(&self.limit));
         // Nobody waits for its end: what it does is of no use once sampling is over.
         let _thread = std::thread::Builder::new()
             .name(name.to_owned())
             .spawn(move || {
                 loop {
                     let job = queue.pop(least);
+                    limit.wait();
+                    let before = thread_time();
                     match &job.wanted {
                         Wanted::Table(depth, positions) => {
                             make_table(&job, *depth, &cache);
@@ -67,6 +106,7 @@ impl<S: TableStore> Workers<S> {
                             read_functions(&job, positions, &cache, &mut lock(&budget));
                         }
                     }
+                    limit.add(thread_time().saturating_sub(before));
                 }
             })?;
         Ok(())
@@ -92,9 +132,22 @@ impl<S: TableStore> Workers<S> {
         self.queue.wait_until_idle(deadline);
     }
 
+    /// Limits jobs to this share of one CPU from now on.
+    pub(super) fn limit(&self, share: f64) {
+        *lock(&self.limit.budget) = Some(Budget::new(Duration::ZERO, share));
+    }
+
+    /// The CPU time that jobs have taken.
+    pub(super) fn spent(&self) -> Duration {
+        Duration::from_nanos(self.limit.spent_ns.load(Relaxed))
+    }
+
     /// Totals of what is in place by now.
     pub(super) fn loaded(&self) -> Loaded {
-        lock(&self.cache).loaded()
+        Loaded {
+            put_off: self.limit.put_off.load(Relaxed),
+            ..lock(&self.cache).loaded()
+        }
     }
 }
 

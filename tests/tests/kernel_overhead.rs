@@ -1,0 +1,60 @@
+//! The budget of a recording, counted: the budget is kept, and weights add up through each change of the rate.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use flame_bpf_tests::{Invocation, Program, Run, kernel_test};
+use rustix::process::Signal;
+
+/// The line of the summary about what the recording cost.
+fn overhead(run: &Run) -> &str {
+    let mut lines = run.stderr.lines();
+    let line = lines.find_map(|line| line.strip_prefix("overhead: "));
+    line.unwrap_or_else(|| panic!("no line about overhead:\n{}", run.stderr))
+}
+
+/// The cost and what was allowed, in percent of a CPU.
+fn percents(run: &Run) -> (f64, f64) {
+    let line = overhead(run);
+    let mut numbers = line.split('%').map(|before| {
+        let digits = before.rsplit(' ').next().unwrap_or_default();
+        digits.parse().unwrap_or_else(|_| panic!("{line}"))
+    });
+    let mut next = || numbers.next().unwrap_or_else(|| panic!("{line}"));
+    (next(), next())
+}
+
+#[kernel_test(timing)]
+fn the_budget_is_kept_under_a_storm_of_processes() {
+    let _storm = [
+        Program::c("forkstorm").start(&["200", "2000", "20"]),
+        Program::c("deep").start(&["500"]),
+    ];
+    let run = Invocation::new("-a -F 1999 --max-overhead 5% -d 20 -f -v").run();
+    let run = run.expect_no_panic().expect_code(0);
+    run.lossless_balance();
+    let (spent, allowed) = percents(&run);
+    assert_eq!(allowed, 5.0);
+    assert!(spent <= allowed * 1.1, "{}", overhead(&run));
+    assert!(overhead(&run).contains("Hz from"), "{}", overhead(&run));
+}
+
+#[kernel_test(timing)]
+fn weights_add_up_to_the_time_through_each_change_of_the_rate() {
+    let workload = Program::c("shares").start(&[]);
+    let mut running = Invocation::new("-f -F 4999 --max-overhead 5%")
+        .flag("-p", workload.pid())
+        .start();
+    running.wait_until_attached();
+    let begin = workload.cpu_ns();
+    sleep(Duration::from_secs(12));
+    running.signal(Signal::INT);
+    let used = workload.cpu_ns() - begin;
+    let run = running.finish().expect_no_panic().expect_code(0);
+    let line = overhead(&run);
+    assert!(line.matches(" Hz from ").count() >= 2, "{line}");
+    // Folded times are microseconds.
+    let weight = run.folded().total() as f64 * 1000.0;
+    let share = weight / used as f64;
+    assert!((0.9..1.1).contains(&share), "{share} of the time; {line}");
+}
