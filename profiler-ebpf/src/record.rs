@@ -4,7 +4,7 @@
 //! gets the events it needs.
 
 use crate::{
-    events::{self, function_event, mapping_event},
+    events::{self, cgroup_event, function_event, mapping_event},
     platform::{
         config,
         log::{self, Happened},
@@ -13,6 +13,7 @@ use crate::{
         word::Word,
     },
     sample::{
+        cgroup,
         context::SampleContext,
         counters::{self, Outcome},
     },
@@ -142,6 +143,7 @@ subprog! {
             Ok(counted) => {
                 if counted == Counted::First {
                     events::announce_process(cpu_slot);
+                    cgroup_event::report_cgroup(cpu_slot);
                 }
                 Counter::Recorded.into()
             }
@@ -160,6 +162,7 @@ subprog! {
         };
         // Now and not when the thread is back: by then it may be about to end.
         events::announce_process(cpu_slot);
+        cgroup_event::report_cgroup(cpu_slot);
         function_event::report_functions(cpu_slot);
         let Some(entry) = threads::make(task::initial_id()) else {
             return lost;
@@ -172,9 +175,11 @@ subprog! {
     }
 }
 
-/// Has user space know the process in the scratch memory, unless its mappings do, and the functions of its interpreters.
+/// Has user space know the process in the scratch memory, unless its mappings do, its cgroup, and the functions of its
+/// interpreters.
 #[inline(always)]
 fn announce(cpu_slot: u32) {
+    cgroup_event::report_cgroup(cpu_slot);
     function_event::report_functions(cpu_slot);
     let check = Scratch::of(cpu_slot).map_or(0, |scratch| Header(scratch.user[0].load()).check());
     if check == 0 {
@@ -269,10 +274,11 @@ fn owner(context: SampleContext, stamp: Stamp) -> SampleKey {
             0
         },
         cpu: if config::has(Switches::PER_CPU) {
-            task::cpu()
+            task::cpu() as u16
         } else {
             0
         },
+        cgroup: cgroup::current(),
         user: StackPosition::NONE,
         kernel: StackPosition::NONE,
         stamp,
@@ -306,6 +312,7 @@ pub(crate) fn key_of(place: &[Word; KEY_WORDS], task: u64, ids: Ids, thread_stat
             0
         },
         cpu: 0,
+        cgroup: cgroup::cgroup_of(task) as u16,
         user: StackPosition::NONE,
         kernel: StackPosition::NONE,
         stamp: Stamp::new(0, thread_state),

@@ -4,6 +4,7 @@
 //! its making: see `docs/internals/architecture.md`.
 
 use crate::{
+    events::cgroup_event,
     probe::{
         alloc, lock, off_cpu, on_cpu, page_in, syscall, task_iter, timed, tracepoint, uprobe,
         waker, wall,
@@ -61,6 +62,7 @@ runs! {
         exec(ctx) => filter::executed(ctx.arg(0));
         name_symbol(ctx) => symbol::name(ctx.arg(0));
         own_level(_) => task::note_own_level();
+        own_cgroup(_) => cgroup_event::report_own();
         code_key(ctx) => mappings::note_code(ctx.arg(0));
     }
     task::Iteration {

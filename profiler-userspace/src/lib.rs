@@ -7,6 +7,7 @@
 
 pub mod allocator;
 mod caller;
+pub mod cgroups;
 pub mod cli;
 pub mod clock;
 mod code;

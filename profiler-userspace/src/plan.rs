@@ -22,6 +22,7 @@ use crate::clock::Moment;
 use crate::debuginfod::Servers;
 use crate::output::{Format, Palette, Style};
 use crate::probe::{Probe, Waits};
+use crate::profile::cgroup::{CgroupPart, CgroupPattern};
 use crate::profile::select::{Pattern, Selection};
 use crate::profile::{LabelFrames, Unit};
 use crate::symbolize::Naming;
@@ -234,10 +235,29 @@ pub enum Target {
     Processes(Vec<u32>),
     /// Processes that match when the recording begins.
     Matching(Matching),
+    /// Processes in cgroups.
+    Cgroups(CgroupTarget),
     /// Threads by TID: distinct, in the order given, never empty.
     Threads(Vec<u32>),
     /// The command in [`Plan::launch`] with all its descendants.
     Launched,
+}
+
+/// Cgroups, each with all below it, those that are made later too.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CgroupTarget {
+    /// Any that one of these meets; never empty.
+    pub wanted: Vec<CgroupPattern>,
+    /// The processes in there when the recording begins; empty before that is known.
+    pub pids: Vec<u32>,
+}
+
+impl fmt::Display for CgroupTarget {
+    /// As the end of a sentence about what is sampled: `unit nginx.service, container web`.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let wanted: Vec<String> = self.wanted.iter().map(CgroupPattern::to_string).collect();
+        out.write_str(&wanted.join(", "))
+    }
 }
 
 /// Processes by name or by the file they run: any that one of these is true of.
@@ -316,6 +336,8 @@ pub struct Capture {
     pub per_cpu: bool,
     /// Which of these stacks begin with.
     pub label_frames: LabelFrames,
+    /// The part of a process's cgroup that they begin with before that, if any.
+    pub root_per: Option<CgroupPart>,
 }
 
 /// How user stacks are walked.
@@ -399,13 +421,15 @@ impl Output {
     }
 }
 
-/// Root frame of the stacks, where there are several inputs.
+/// Root frame of the stacks, by which samples are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RootPer {
     /// The name of the input.
     File,
     /// The host that a raw recording is of.
     Host,
+    /// The container, unit, pod or cgroup that a process is in. One input has several.
+    Part(CgroupPart),
 }
 
 /// Rendering of raw recordings and profiles of other tools.

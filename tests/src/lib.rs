@@ -11,6 +11,7 @@
 mod balance;
 mod binary;
 mod browser;
+mod cgroup;
 mod definition;
 mod feature;
 mod folded;
@@ -42,6 +43,7 @@ mod workload;
 pub use balance::Balance;
 pub use binary::binary;
 pub use browser::Browser;
+pub use cgroup::{Cgroup, Version};
 pub use definition::defined_functions;
 pub use feature::{
     PrivateCopy, Sysctl, Turn, allowed_cpus, announce_timing, file_contains, files_in, javas,

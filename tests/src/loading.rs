@@ -6,6 +6,7 @@
 )]
 
 use crate::feature::broken;
+use flame_bpf::cgroups::HierarchyKind;
 use flame_bpf::kernel::{Kernel, Request, Support};
 use flame_bpf::probe::Probe;
 use profiler_common::abi::{Switches, TargetKind};
@@ -78,6 +79,7 @@ pub fn load_runtimes(
         switches,
         target,
         ids: Vec::new(),
+        cgroups: Some(HierarchyKind::Unified),
         map_memory: 32 << 20,
         unwind_memory: 256 << 20,
         probes,

@@ -208,6 +208,7 @@ impl Maker {
             start: 0,
             tid: self.rng.bool().then_some(number),
             cpu: self.rng.bool().then_some(number),
+            cgroup: None,
             source: self.rng.bool().then(|| name.to_owned()),
         };
         let optional = [

@@ -3,6 +3,7 @@
 //! The instruction counts are printed; `docs/internals/architecture.md` records them. Those of probes other than
 //! on-CPU are in `kernel_load_probes.rs`.
 
+use flame_bpf::cgroups::HierarchyKind;
 use flame_bpf::kernel::{Kernel, Request, Support};
 use flame_bpf::probe::{Locks, Probe, Waits, Wakers, Wall};
 use flame_bpf::unwind::loader::CodeKeys as _;
@@ -172,6 +173,7 @@ fn maps_stay_below_the_given_memory_limit() {
             unwind_memory: 256 << 20,
             probes: vec![Probe::OnCpu],
             weighed: 0,
+            cgroups: Some(HierarchyKind::Unified),
         };
         let kernel = Kernel::load(request, &support).unwrap();
         assert!(kernel.map_bytes() <= mebibytes << 20, "{mebibytes} MiB");

@@ -1,5 +1,6 @@
 //! As `kernel_load.rs`, of probes other than on-CPU, and of several in one run.
 
+use flame_bpf::cgroups::HierarchyKind;
 use flame_bpf::kernel::{Kernel, Request, Support};
 use flame_bpf::probe::{Function, Io, Locks, Probe, ThreadKind, Tracepoint, Waits, Wakers, Wall};
 use flame_bpf_tests::{
@@ -155,6 +156,7 @@ fn a_kernel_without_btf_refuses_off_cpu() {
         unwind_memory: 256 << 20,
         probes: vec![Probe::OffCpu(Waits::default())],
         weighed: 0,
+        cgroups: Some(HierarchyKind::Unified),
     };
     let refusal = Kernel::load(request, &support)
         .err()
@@ -229,6 +231,7 @@ fn wall_time_loads_the_wake_up_programs() {
                 idle_threads: true,
             })],
             weighed: 0,
+            cgroups: Some(HierarchyKind::Unified),
         };
         let loaded = Kernel::load(request, &support).and_then(|mut kernel| {
             kernel.load_probes(RuntimeKinds::ALL)?;

@@ -84,6 +84,7 @@ fn recording() -> RawRecording {
             comm: padded,
             tid,
             cpu: tid.map(|_| 3),
+            cgroup: None,
         };
         normalized.add(
             NormalizedKey {

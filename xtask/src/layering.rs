@@ -31,6 +31,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "session",
         &[
             "caller",
+            "cgroups",
             "desktop",
             "kernel",
             "machine",
@@ -123,7 +124,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "kernel",
         &[
-            "machine", "probe", "process", "profile", "targets", "unwind",
+            "cgroups", "machine", "probe", "process", "profile", "targets", "unwind",
         ],
     ),
     (
@@ -149,6 +150,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("clock", &[]),
     ("machine", &[]),
     ("overhead", &[]),
+    ("cgroups", &["profile"]),
     ("desktop", &["caller"]),
     ("allocator", &[]),
     ("caller", &[]),

@@ -2,7 +2,7 @@
 //! drops the code that they switch off.
 
 use super::layout::{Zero, boundary};
-use super::{FaultLayout, FileLayout, MappingLayout, RuntimeKinds, TaskLayout};
+use super::{CgroupLayout, FaultLayout, FileLayout, MappingLayout, RuntimeKinds, TaskLayout};
 
 /// Which tasks are sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub enum TargetKind {
     Threads = 2,
     /// Threads of the command that we launch, from its `exec` on, and of its children.
     Launched = 3,
+    /// Threads in all cgroups but those that user space says no to.
+    Cgroups = 4,
 }
 
 /// Switches of a recording, as bits of one word: its options, and properties of the kernel.
@@ -93,6 +95,10 @@ switches! {
     LOOP_FRAMES,
     /// A successor of the program runs in its place as soon as there is one.
     SUCCESSORS,
+    /// Tell cgroups apart. [`CgroupLayout`] holds true offsets then.
+    CGROUPS,
+    /// Cgroups are those of one controller (v1), not of the unified hierarchy (v2).
+    CGROUP_CONTROLLER,
     /// Write log lines: why walks ended, and what was not found.
     LOG,
 }
@@ -190,7 +196,10 @@ boundary! {
         pub runtimes: RuntimeKinds,
         /// The command's process ID; zero if none is launched.
         pub launched: u32,
-        /// Always zero; here so that there is no padding.
-        pub reserved: u32,
+        /// Where a task's set of cgroups names the one that is meant: the cgroup itself, or with
+        /// [`Switches::CGROUP_CONTROLLER`] the state of the controller in it.
+        pub cgroup_in_set: u32,
+        /// Where the kernel keeps what we read of cgroups.
+        pub cgroups: CgroupLayout,
     }
 }

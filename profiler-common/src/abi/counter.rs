@@ -73,6 +73,8 @@ counters! {
     LostThreadTable = "lost-thread-table", Lost;
     /// A thread was switched out twice without coming back, or began two calls; the first one is in no tally.
     LostPair = "lost-pair", Lost;
+    /// The process's cgroup could not be told, and only some cgroups were requested: there were too many.
+    LostCgroup = "lost-cgroup", Lost;
     /// The probe fired while an earlier firing on the same CPU was being walked.
     LostReentered = "lost-reentered", Lost;
     /// Nanoseconds spent in the probe's program.

@@ -21,6 +21,8 @@ pub enum KernelEventKind {
     UndescribedCode = 5,
     /// A walk came to code that its file describes, where that was not read yet.
     UnreadCode = 6,
+    /// A cgroup was sampled that had not been seen before: it begins a [`CgroupEventRecord`].
+    Cgroup = 7,
 }
 
 impl KernelEventKind {
@@ -34,6 +36,7 @@ impl KernelEventKind {
             4 => Some(Self::Function),
             5 => Some(Self::UndescribedCode),
             6 => Some(Self::UnreadCode),
+            7 => Some(Self::Cgroup),
             _ => None,
         }
     }
@@ -73,6 +76,19 @@ boundary! {
         pub mapping_key: MappingKey,
         /// Name of the process's first thread, NUL-padded.
         pub leader: [u8; COMM_BYTES],
+    }
+}
+
+boundary! {
+    /// A cgroup, when it was first sampled. Behind it stand the names on the way from its directory up to the root of its
+    /// hierarchy, each ended by a NUL.
+    #[repr(C)]
+    pub struct CgroupEventRecord {
+        /// In place of the process the cgroup's number, and of the incarnation its ID; the address is 1 if names on the way are
+        /// missing, because there are too many.
+        pub event: KernelEventRecord,
+        /// Always zero; here so that names stand where they do behind a [`MappingEventRecord`].
+        pub reserved: [u64; 8],
     }
 }
 
@@ -155,6 +171,8 @@ pub const FUNCTION_FILE_BYTES: usize = 256;
 
 /// Words of a [`MappingEventRecord`].
 pub const MAPPING_EVENT_WORDS: usize = size_of::<MappingEventRecord>() / 8;
+
+const _: () = assert!(size_of::<CgroupEventRecord>() == size_of::<MappingEventRecord>());
 
 /// Bytes of the names behind a [`MappingEventRecord`] after which no further name is begun.
 pub const PATH_BYTES: usize = 1024;

@@ -238,6 +238,28 @@ kernel_layout! {
     }
 }
 
+kernel_layout! {
+    /// Byte offsets by which the kernel half finds a task's cgroup (`include/linux/cgroup-defs.h` and `kernfs.h`).
+    pub struct CgroupLayout {
+        /// A task's set of cgroups, one of each hierarchy.
+        task_cgroups: task_struct.cgroups,
+        /// That of the unified hierarchy (v2).
+        set_unified: css_set.dfl_cgrp,
+        /// The states of controllers, by the numbers of these.
+        set_controllers: css_set.subsys,
+        /// The cgroup that such a state is of.
+        state_cgroup: cgroup_subsys_state.cgroup,
+        /// A cgroup's directory.
+        cgroup_node: cgroup.kn,
+        /// Its inode number, which is the cgroup's ID.
+        node_id: kernfs_node.id,
+        /// Its name.
+        node_name: kernfs_node.name,
+        /// The directory that it is in; under another name since Linux 6.15.
+        node_parent: kernfs_node.__parent | kernfs_node.parent,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,6 +2,7 @@
 
 mod allocation;
 mod call;
+mod cgroup;
 mod code;
 mod config;
 mod counter;
@@ -26,6 +27,7 @@ pub use call::{
     AwaitedLock, CallWeight, Descriptors, FileKinds, PAGE_BYTES, WantedCalls, descriptors,
     waits_for_lock,
 };
+pub use cgroup::{CGROUP_SLOTS, CROWDED_CGROUP, CgroupSlot, CgroupState};
 pub use code::{
     CODE_PROBES, CODE_SLOT_BITS, Code, CodeKey, CodeState, SLAB_BITS, SLAB_WORDS, slab_of,
     used_clock,
@@ -36,12 +38,13 @@ pub use counters::{COUNTERS_WORDS, Control, Counters, Live, SIDES, SYMBOL_BYTES,
 pub use fallbacks::Fallbacks;
 pub use frame_word::{FUNCTION_BITS, FrameTag, FrameWord, NAME_WORDS};
 pub use kernel_event::{
-    CopiedString, FUNCTION_EVENT_WORDS, FUNCTION_FILE_BYTES, FUNCTION_NAME_BYTES,
-    FunctionEventRecord, KernelEventKind, KernelEventRecord, MAPPING_EVENT_WORDS,
-    MappingEventRecord, NAME_BYTES, OWNER_BYTES, PATH_BYTES, PATH_STEPS,
+    CgroupEventRecord, CopiedString, FUNCTION_EVENT_WORDS, FUNCTION_FILE_BYTES,
+    FUNCTION_NAME_BYTES, FunctionEventRecord, KernelEventKind, KernelEventRecord,
+    MAPPING_EVENT_WORDS, MappingEventRecord, NAME_BYTES, OWNER_BYTES, PATH_BYTES, PATH_STEPS,
 };
 pub use kernel_layout::{
-    Assumed, FaultLayout, FileLayout, KernelField, KernelLayout, MappingLayout, Path, TaskLayout,
+    Assumed, CgroupLayout, FaultLayout, FileLayout, KernelField, KernelLayout, MappingLayout, Path,
+    TaskLayout,
 };
 pub use kinds::RuntimeKind;
 pub use layout::{StructLayout, Zero};
@@ -70,6 +73,8 @@ pub const BOUNDARY: &[StructLayout] = &[
     MappingLayout::LAYOUT,
     FileLayout::LAYOUT,
     FaultLayout::LAYOUT,
+    CgroupLayout::LAYOUT,
+    CgroupSlot::LAYOUT,
     Control::LAYOUT,
     Side::LAYOUT,
     Counters::LAYOUT,
@@ -84,6 +89,7 @@ pub const BOUNDARY: &[StructLayout] = &[
     KernelEventRecord::LAYOUT,
     MappingEventRecord::LAYOUT,
     FunctionEventRecord::LAYOUT,
+    CgroupEventRecord::LAYOUT,
     Code::LAYOUT,
     CodeKey::LAYOUT,
     Row::LAYOUT,
@@ -100,6 +106,7 @@ pub const KERNEL_LAYOUTS: &[(&str, &[KernelField], &[Assumed])] = &[
     ),
     ("FileLayout", FileLayout::FIELDS, FileLayout::ASSUMED),
     ("FaultLayout", FaultLayout::FIELDS, FaultLayout::ASSUMED),
+    ("CgroupLayout", CgroupLayout::FIELDS, CgroupLayout::ASSUMED),
 ];
 
 const _: () = {

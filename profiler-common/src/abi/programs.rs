@@ -67,6 +67,8 @@ macro_rules! programs {
             raw_tracepoint "sched_process_fork" name_symbol NameSymbol;
             /// Not attached: user space runs it, to have noted how deep its own PID namespace lies.
             raw_tracepoint "sched_process_fork" own_level OwnLevel;
+            /// Not attached: user space runs it to have its own cgroup reported.
+            raw_tracepoint "sched_process_fork" own_cgroup OwnCgroup;
             /// Not attached: user space runs it to learn what the kernel knows a file by that it has mapped.
             raw_tracepoint "sched_process_fork" code_key CodeKey;
         }

@@ -31,8 +31,10 @@ boundary! {
         pub tgid: u32,
         /// The thread ID with [`Switches::PER_THREAD`](super::Switches::PER_THREAD), else 0.
         pub tid: u32,
-        /// The CPU with [`Switches::PER_CPU`](super::Switches::PER_CPU), else 0.
-        pub cpu: u32,
+        /// The CPU with [`Switches::PER_CPU`](super::Switches::PER_CPU), else 0. Linux numbers no more than 8,192.
+        pub cpu: u16,
+        /// The number of the task's cgroup: see [`CROWDED_CGROUP`](super::CROWDED_CGROUP).
+        pub cgroup: u16,
         /// Where the user stack is stored.
         pub user: StackPosition,
         /// Where the kernel stack is stored.
@@ -66,8 +68,13 @@ impl SampleKey {
         word & 0xffff_ffff | (stamp.0 as u64) << 32
     }
 
-    /// Which of them holds the CPU, and the user stack in the upper half.
+    /// Which of them holds the CPU, the cgroup, and the user stack in the upper half.
     pub const USER_WORD: usize = 2;
+
+    /// The cgroup's number in that word.
+    pub const fn cgroup_in(word: u64) -> u16 {
+        (word >> 16) as u16
+    }
 
     /// The word of a kernel stack and a stamp.
     pub const fn stamp_word(kernel: StackPosition, stamp: Stamp) -> u64 {
@@ -81,7 +88,8 @@ impl SampleKey {
             incarnation: words[Self::INCARNATION_WORD],
             tgid: words[Self::TGID_WORD] as u32,
             tid: high(words[Self::TGID_WORD]),
-            cpu: words[Self::USER_WORD] as u32,
+            cpu: words[Self::USER_WORD] as u16,
+            cgroup: Self::cgroup_in(words[Self::USER_WORD]),
             user: StackPosition(high(words[Self::USER_WORD])),
             kernel: StackPosition(words[Self::STAMP_WORD] as u32),
             stamp: Self::stamp_in(words[Self::STAMP_WORD]),
@@ -96,7 +104,7 @@ impl SampleKey {
         [
             self.incarnation,
             pair(self.tgid, self.tid),
-            pair(self.cpu, self.user.0),
+            pair(self.cpu as u32 | (self.cgroup as u32) << 16, self.user.0),
             pair(self.kernel.0, self.stamp.0),
             u64::from_ne_bytes([a, b, c, d, e, f, g, h]),
             u64::from_ne_bytes([i, j, k, l, m, n, o, p]),
@@ -200,6 +208,7 @@ mod tests {
             tgid: 2,
             tid: 3,
             cpu: 4,
+            cgroup: 8,
             user: StackPosition(5),
             kernel: StackPosition(6),
             stamp: Stamp(7),

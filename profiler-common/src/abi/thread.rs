@@ -228,7 +228,9 @@ boundary! {
         /// The thread's ID in the initial namespace, which names its [`ThreadEntry`].
         pub id: u32,
         /// How many addresses follow.
-        pub frames: u32,
+        pub frames: u16,
+        /// See [`SampleKey::cgroup`](super::SampleKey::cgroup).
+        pub cgroup: u16,
         /// The process's ID, as seen in our PID namespace.
         pub tgid: u32,
         /// The thread's ID, as seen in our PID namespace.

@@ -1,5 +1,6 @@
 //! Kernel events: what user space should know before the next drain.
 
+pub(crate) mod cgroup_event;
 pub(crate) mod function_event;
 pub(crate) mod mapping_event;
 pub(crate) mod scratch;

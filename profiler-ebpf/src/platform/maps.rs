@@ -23,8 +23,8 @@ use aya_ebpf::{
 };
 use profiler_common::{
     abi::{
-        self, ASLEEP_WORDS, BLOCK_WORDS, CODE_SLOT_BITS, KERNEL_SCRATCH_WORDS, KEY_WORDS,
-        LastRequest, MAX_KERNEL_FRAMES, MAX_RULES, ProgramId, SCRATCH_BYTES, SLAB_WORDS,
+        self, ASLEEP_WORDS, BLOCK_WORDS, CGROUP_SLOTS, CODE_SLOT_BITS, KERNEL_SCRATCH_WORDS,
+        KEY_WORDS, LastRequest, MAX_KERNEL_FRAMES, MAX_RULES, ProgramId, SCRATCH_BYTES, SLAB_WORDS,
         SYMBOL_BYTES, ThreadEntry, USER_SCRATCH_WORDS, WakerEntry,
     },
     runtime::{DESCRIPTOR_WORDS, DESCRIPTORS},
@@ -42,6 +42,9 @@ pub(crate) type Tally = abi::Tally<Word, [Word; KEY_WORDS]>;
 
 /// One block of the stack store.
 pub(crate) type Block = [Word; BLOCK_WORDS];
+
+/// One cgroup.
+pub(crate) type Cgroup = abi::CgroupSlot<Word>;
 
 /// One slot of the index of code.
 pub(crate) type Code = abi::Code<Word>;
@@ -123,6 +126,11 @@ pub(crate) static STACK_INDEX: Array<Word> = Array::with_max_entries(2, BPF_F_MM
 /// target? Exact, never full, and cheaper than any hash.
 #[map]
 pub(crate) static TARGETS: Array<Word> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+
+/// Cgroups that tasks were seen in, or that user space knows, each in a slot near its hash; see [`crate::sample::cgroup`].
+/// 16,384 slots, 512 KiB, one where cgroups are not told apart.
+#[map]
+pub(crate) static CGROUPS: Array<Cgroup> = Array::with_max_entries(CGROUP_SLOTS, BPF_F_MMAPABLE);
 
 /// Processes announced lately: slot by hash, holding the last process that fell into it. A process that
 /// was pushed out is announced again, which does no harm. 4,096 slots, 32 KiB.

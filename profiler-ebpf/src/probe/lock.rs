@@ -24,7 +24,9 @@ use profiler_common::abi::{AwaitedLock, Counter, FrameTag, FrameWord};
 /// A thread begins to wait for the lock that is the first argument, of the kind that the second tells.
 #[inline(always)]
 pub(crate) fn begin(ctx: &RawTracePointContext) {
-    let Ok(ids) = filter::current() else { return };
+    let Ok(ids) = filter::current_shared() else {
+        return;
+    };
     // Idle tasks wait for locks, too, in interrupts. All have one ID, and no waits of their own.
     if ids.tid == 0 {
         return;

@@ -34,7 +34,7 @@ pub(crate) fn switch(ctx: &RawTracePointContext) {
     // are not, and the verifier does not let it. No thread has the number zero.
     let leaving = black_box(filter::current().map_or(0, Ids::into_word));
     let next: u64 = ctx.arg(2);
-    let arriving = filter::task(next).is_some();
+    let arriving = filter::task(next).is_some() || left_as_target(next);
     let cpu_slot = context::switch_cpu_slot();
     let Some(counters) = counters::counters(cpu_slot) else {
         return;
@@ -57,6 +57,13 @@ pub(crate) fn switch(ctx: &RawTracePointContext) {
     }
     counters::add(counters, Counter::RunTime, task::now().wrapping_sub(now));
     counters::bump(counters, Counter::Left);
+}
+
+/// Whether the thread at a kernel address, which is no target, was one when it left: its wait is over all the same.
+#[inline(always)]
+fn left_as_target(task: u64) -> bool {
+    filter::may_have_been()
+        && threads::find(task::initial_id_of(task)).is_some_and(|entry| entry.since_ns().is_some())
 }
 
 /// The running thread leaves the CPU.

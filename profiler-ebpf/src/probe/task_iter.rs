@@ -8,7 +8,7 @@ use crate::{
         maps::ASLEEP,
         memory,
     },
-    sample::filter,
+    sample::{cgroup, filter},
     task::{self, Iteration},
 };
 use profiler_common::abi::{
@@ -55,7 +55,10 @@ pub(crate) fn look(iteration: &Iteration) {
     // The fields of `Asleep`, in their order.
     let [ip, sp, fp, bx] = registers;
     let words = [
-        pair(task::initial_id_of(task), frames as u32),
+        pair(
+            task::initial_id_of(task),
+            frames as u32 & 0xffff | cgroup::cgroup_of(task) << 16,
+        ),
         pair(ids.tgid, ids.tid),
         task::incarnation_of(task),
         pair(thread_state as u32, kept as u32),

@@ -6,7 +6,7 @@
 
 use super::wait_sampling;
 use crate::{
-    events::{self, function_event},
+    events::{self, cgroup_event, function_event},
     platform::{
         config::config,
         maps::{CONTROL, Scratch},
@@ -90,6 +90,7 @@ fn note(context: SampleContext, woken: u64) {
     } else if has_process {
         // Now: by the time that the thread is back, the waker may have ended.
         events::announce_process(cpu_slot);
+        cgroup_event::report_cgroup(cpu_slot);
         function_event::report_functions(cpu_slot);
     }
     if let Some(entry) = threads::make_waker(task::initial_id_of(woken)) {

@@ -7,7 +7,7 @@ use crate::{
         memory,
         subprog::subprog,
     },
-    sample::counters::Outcome,
+    sample::{cgroup, counters::Outcome},
     task::{self, Ids},
 };
 use profiler_common::abi::{Counter, Switches, TargetKind};
@@ -25,6 +25,9 @@ pub(crate) fn current() -> Result<Ids, Counter> {
         } else {
             Err(Counter::FilteredIdle)
         };
+    }
+    if config!(target) == TargetKind::Cgroups as u32 {
+        return cgroup::wanted(cgroup::current()).map(|()| ids);
     }
     if config!(target) == TargetKind::All as u32 || is_target(id(ids)) {
         Ok(ids)
@@ -44,8 +47,21 @@ subprog! {
 #[inline(always)]
 pub(crate) fn task(task: u64) -> Option<Ids> {
     let ids = task::of(task)?;
-    let wanted = config!(target) == TargetKind::All as u32 || is_target(id(ids));
-    (ids.tid != 0 && wanted).then_some(ids)
+    if ids.tid == 0 {
+        return None;
+    }
+    let wanted = if config!(target) == TargetKind::Cgroups as u32 {
+        cgroup::wanted(cgroup::cgroup_of(task) as u16).is_ok()
+    } else {
+        config!(target) == TargetKind::All as u32 || is_target(id(ids))
+    };
+    wanted.then_some(ids)
+}
+
+/// Whether a task that is no target may have been one when something began that goes on: it was in another cgroup then.
+#[inline(always)]
+pub(crate) fn may_have_been() -> bool {
+    config!(target) == TargetKind::Cgroups as u32
 }
 
 /// Whether the task at a kernel address is of the wanted kind: user or kernel thread.

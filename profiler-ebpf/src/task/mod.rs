@@ -26,9 +26,10 @@ use aya_ebpf::{
     helpers::{
         bpf_get_current_comm, bpf_get_current_pid_tgid,
         generated::{
-            bpf_get_attach_cookie, bpf_get_current_task, bpf_get_current_task_btf,
-            bpf_get_prandom_u32, bpf_get_smp_processor_id, bpf_get_task_stack,
-            bpf_ktime_get_boot_ns, bpf_ktime_get_ns, bpf_seq_write, bpf_task_pt_regs,
+            bpf_get_attach_cookie, bpf_get_current_cgroup_id, bpf_get_current_task,
+            bpf_get_current_task_btf, bpf_get_prandom_u32, bpf_get_smp_processor_id,
+            bpf_get_task_stack, bpf_ktime_get_boot_ns, bpf_ktime_get_ns, bpf_seq_write,
+            bpf_task_pt_regs,
         },
     },
     programs::{PerfEventContext, ProbeContext},
@@ -208,6 +209,13 @@ pub(crate) fn ran_ns() -> u64 {
     let now: u64 = memory::kernel(task + u64::from(config!(layout.task_ran)));
     let then: u64 = memory::kernel(task + u64::from(config!(layout.task_ran_before)));
     now.wrapping_sub(then)
+}
+
+/// The ID of the running task's cgroup in the unified hierarchy.
+#[inline(always)]
+pub(crate) fn unified_cgroup() -> u64 {
+    // SAFETY: the helper takes nothing.
+    unsafe { bpf_get_current_cgroup_id() }
 }
 
 /// The running thread's name.

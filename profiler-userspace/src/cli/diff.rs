@@ -2,11 +2,12 @@
 //!
 //! In: the arguments of the process. Out: what to compare, and how, if that was asked for. Never opens a file.
 
-use super::flags::{NameArgs, SelectArgs};
+use super::flags::{CgroupArgs, NameArgs, SELECTING, SelectArgs};
 use super::{plan, value};
 use crate::diff::{Condition, Wanted};
 use crate::output::{CalleeOrder, DiffFormat, MinWidth, Style};
 use crate::plan::{DiffOutput, Diffing, Verbosity};
+use crate::profile::select::Selection;
 use anyhow::{Result, bail, ensure};
 use std::path::{Path, PathBuf};
 
@@ -45,6 +46,8 @@ pub(super) struct DiffArgs {
     sample_type: Option<String>,
     #[command(flatten)]
     select: SelectArgs,
+    #[command(flatten, next_help_heading = SELECTING)]
+    cgroups: CgroupArgs,
     #[command(flatten)]
     names: NameArgs,
     /// Title [default: the names of both sides]
@@ -89,7 +92,10 @@ pub(super) fn build(args: DiffArgs) -> Result<Diffing> {
         before,
         after,
         sample_type: args.sample_type,
-        selection: args.select.selection(),
+        selection: Selection {
+            cgroups: args.cgroups.patterns(),
+            ..args.select.selection()
+        },
         wanted: Wanted {
             absolute: args.absolute,
             assume_independent: args.assume_independent,

@@ -5,6 +5,7 @@
 use super::text::TextArgs;
 use super::value;
 use crate::output::{CalleeOrder, MinWidth, Palette};
+use crate::profile::cgroup::{CgroupPart, CgroupPattern};
 use crate::profile::select::{Pattern, Selection, Who};
 use crate::symbolize::SymbolMemory;
 use std::path::PathBuf;
@@ -63,6 +64,49 @@ pub(super) struct SelectArgs {
     pub(super) runtime_only: bool,
 }
 
+// Not a doc comment: in a recording these choose what is sampled, elsewhere what is shown.
+#[derive(Debug, clap::Args)]
+pub(super) struct CgroupArgs {
+    /// Only what runs in this cgroup and below, also later: a path as `systemd-cgls` has it. Repeatable
+    #[arg(long, value_name = "PATH", value_parser = value::cgroup)]
+    cgroup: Vec<String>,
+    /// Only this container (docker, containerd, cri-o, podman, LXC, nspawn), by name or beginning of the ID. Repeatable
+    #[arg(long, value_name = "ID|NAME", value_parser = value::cgroup)]
+    container: Vec<String>,
+    /// Only this unit of systemd, such as nginx.service. Repeatable
+    #[arg(long, value_name = "NAME", value_parser = value::cgroup)]
+    unit: Vec<String>,
+    /// Only this pod of Kubernetes, by name, namespace/name or UID. Repeatable
+    #[arg(long, value_name = "NAME|UID", value_parser = value::cgroup)]
+    pod: Vec<String>,
+}
+
+impl CgroupArgs {
+    /// The cgroups that are asked for.
+    pub(super) fn patterns(&self) -> Vec<CgroupPattern> {
+        let paths = self.cgroup.iter().cloned().map(CgroupPattern::Path);
+        let containers = self.container.iter().cloned();
+        let units = self.unit.iter().map(|unit| CgroupPattern::unit(unit));
+        let pods = self.pod.iter().cloned().map(CgroupPattern::Pod);
+        paths
+            .chain(containers.map(CgroupPattern::Container))
+            .chain(units)
+            .chain(pods)
+            .collect()
+    }
+}
+
+/// The part of cgroups that is named.
+pub(super) fn cgroup_part(text: &str) -> Option<CgroupPart> {
+    match text {
+        "container" => Some(CgroupPart::Container),
+        "unit" => Some(CgroupPart::Unit),
+        "pod" => Some(CgroupPart::Pod),
+        "cgroup" => Some(CgroupPart::Cgroup),
+        _ => None,
+    }
+}
+
 impl SelectArgs {
     /// The selection that the flags ask for, on any CPU.
     pub(super) fn selection(self) -> Selection {
@@ -73,6 +117,7 @@ impl SelectArgs {
             processes: all(self.process),
             threads: all(self.thread),
             cpus: Vec::new(),
+            cgroups: Vec::new(),
             focus: self.focus,
             ignore: self.ignore,
             hide: self.hide,

@@ -18,8 +18,8 @@ use crate::debuginfod::Servers;
 use crate::output::sink::DEFAULT_FILE;
 use crate::output::{Format, Style};
 use crate::plan::{
-    Capture, Children, CommandUser, Event, Matching, MemoryLimits, Output, Plan, Service, Target,
-    Verbosity,
+    Capture, CgroupTarget, Children, CommandUser, Event, Matching, MemoryLimits, Output, Plan,
+    Service, Target, Verbosity,
 };
 use crate::probe::{Probe, Wakers};
 use crate::profile::LabelFrames;
@@ -203,10 +203,21 @@ fn target(scope: &ScopeArgs, command: &[OsString]) -> Result<Target> {
     };
     if !(wanted.names.is_empty() && wanted.programs.is_empty()) {
         ensure!(
-            !scope.all && pids.is_empty() && tids.is_empty(),
-            "-n and --exe find processes, -p, -t and -a name them; keep one kind"
+            !scope.all && pids.is_empty() && tids.is_empty() && scope.cgroups.patterns().is_empty(),
+            "-n and --exe find processes, -p, -t and -a name them, --cgroup and its like choose all in there; keep one kind"
         );
         return Ok(Target::Matching(wanted));
+    }
+    let wanted = scope.cgroups.patterns();
+    if !wanted.is_empty() {
+        ensure!(
+            !scope.all && pids.is_empty() && tids.is_empty(),
+            "--cgroup, --container, --unit and --pod choose processes by cgroup, -p, -t and -a name them; keep one kind"
+        );
+        return Ok(Target::Cgroups(CgroupTarget {
+            wanted,
+            pids: Vec::new(),
+        }));
     }
     match (scope.all, pids.is_empty(), tids.is_empty()) {
         (true, true, true) => Ok(Target::All),
@@ -233,6 +244,11 @@ fn children(target: &Target, asked: bool) -> Result<Children> {
             bail!("a command is sampled with its children; leave out --children")
         }
         (Target::All, true) => bail!("the whole machine has all children; leave out --children"),
+        (Target::Cgroups(_), true) => {
+            bail!(
+                "children are in the cgroup of their parent, so they are sampled; leave out --children"
+            )
+        }
         (Target::Threads(_), true) => {
             bail!(
                 "-t samples single threads; for a process with its children use -p and --children"
@@ -318,6 +334,7 @@ fn capture(stacks: &StackArgs, events: &[Event]) -> Result<Capture> {
             threads: stacks.per_thread,
             cpus: stacks.per_cpu,
         },
+        root_per: stacks.root_per,
         runtimes: !stacks.no_runtimes,
         guess: !stacks.no_guess,
     })

@@ -4,9 +4,10 @@
 //! [`event_spec`]; every rule that connects two flags, and every default, is in [`plan`](super::plan).
 
 use super::chart::ChartArgs;
-use super::flags::{LookArgs, NameArgs, OutputArgs, SelectArgs};
+use super::flags::{CgroupArgs, LookArgs, NameArgs, OutputArgs, SelectArgs, cgroup_part};
 use super::{calls, event_spec, off_cpu, perf_event, value};
 use crate::plan::CallGraph;
+use crate::profile::cgroup::CgroupPart;
 use crate::profile::select::Pattern;
 use profiler_common::abi::MAX_EVENTS;
 use std::ffi::OsString;
@@ -71,6 +72,8 @@ pub(super) struct ScopeArgs {
     /// Sample processes that run this file, and their children to come. Repeatable
     #[arg(long, value_name = "PATH")]
     pub(super) exe: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) cgroups: CgroupArgs,
     /// With -p, -n or --exe, sample children, too: those that run and those to come
     #[arg(long)]
     pub(super) children: bool,
@@ -162,6 +165,13 @@ pub(super) struct StackArgs {
     /// Separate CPUs
     #[arg(long)]
     pub(super) per_cpu: bool,
+    /// Begin stacks with the container, unit, pod or cgroup
+    #[arg(long, value_name = "container|unit|pod|cgroup", value_parser = root_per)]
+    pub(super) root_per: Option<CgroupPart>,
+}
+
+fn root_per(text: &str) -> Result<CgroupPart, String> {
+    cgroup_part(text).ok_or_else(|| "say container, unit, pod or cgroup".to_owned())
 }
 
 #[derive(Debug, clap::Args)]

@@ -6,7 +6,9 @@
 use std::path::{Path, PathBuf};
 
 use super::chart::ChartArgs;
-use super::flags::{LookArgs, NameArgs, OutputArgs, SELECTING, SelectArgs};
+use super::flags::{
+    CgroupArgs, LookArgs, NameArgs, OutputArgs, SELECTING, SelectArgs, cgroup_part,
+};
 use super::{plan, value};
 use crate::clock::Moment;
 use crate::output::Style;
@@ -34,8 +36,8 @@ pub(super) struct RenderArgs {
     /// Show this of what an input counts: a pprof sample type, a perf event, a bpftrace map
     #[arg(long, value_name = "NAME")]
     sample_type: Option<String>,
-    /// Tell inputs apart: begin stacks with the name of the file, or with the host of the raw recording
-    #[arg(long, value_name = "file|host", value_parser = root_per)]
+    /// Begin stacks with the file, the raw recording's host, or the container, unit, pod or cgroup
+    #[arg(long, value_name = "file|host|container|unit|pod|cgroup", value_parser = root_per)]
     root_per: Option<RootPer>,
     #[command(flatten)]
     output: OutputArgs,
@@ -46,6 +48,8 @@ pub(super) struct RenderArgs {
     /// Show only samples of these CPUs, such as 0-3,8 (of recordings with --per-cpu)
     #[arg(short = 'C', long, value_name = "LIST", value_parser = value::cpus, help_heading = SELECTING)]
     cpu: Option<value::Cpus>,
+    #[command(flatten, next_help_heading = SELECTING)]
+    cgroups: CgroupArgs,
     #[command(flatten)]
     names: NameArgs,
     #[command(flatten)]
@@ -62,7 +66,8 @@ fn root_per(text: &str) -> Result<RootPer, String> {
     match text {
         "file" => Ok(RootPer::File),
         "host" => Ok(RootPer::Host),
-        _ => Err("say file or host".to_owned()),
+        part => (cgroup_part(part).map(RootPer::Part))
+            .ok_or_else(|| "say file, host, container, unit, pod or cgroup".to_owned()),
     }
 }
 
@@ -94,6 +99,7 @@ pub(super) fn build(args: RenderArgs, stdout_is_terminal: bool) -> Result<Render
         root_per: args.root_per,
         selection: Selection {
             cpus: args.cpu.map_or_else(Vec::new, |cpus| cpus.0),
+            cgroups: args.cgroups.patterns(),
             ..args.select.selection()
         },
         from: args.from,
@@ -126,6 +132,7 @@ mod tests {
     use crate::output::Format;
     use std::ffi::OsString;
 
+    use crate::profile::cgroup::CgroupPart;
     use crate::profile::select::{Pattern, Who};
     use crate::symbolize::Demangling;
     use std::time::Duration;
@@ -171,6 +178,15 @@ mod tests {
         assert_eq!(selection.processes[1], Who::Id(8));
         assert_eq!(selection.cpus, [0, 1]);
         assert!(selection.collapse_recursion);
+        let asked_of = parse("render a --container web --unit nginx --root-per pod").unwrap();
+        let wanted: Vec<_> = asked_of
+            .selection
+            .cgroups
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(wanted, ["container web", "unit nginx.service"]);
+        assert_eq!(asked_of.root_per, Some(RootPer::Part(CgroupPart::Pod)));
         let patterns = [&selection.ignore, &selection.hide, &selection.root_at];
         assert!(patterns.iter().all(|patterns| patterns.len() == 1));
         assert_eq!(asked.sample_type.as_deref(), Some("cycles"));
@@ -194,6 +210,7 @@ mod tests {
             "render a --process [",
             "render a --cpu x",
             "render a --root-per machine",
+            "render a --container=",
         ] {
             assert_eq!(parse(line).unwrap_err().code, 2, "{line}");
         }

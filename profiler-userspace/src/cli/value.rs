@@ -90,6 +90,14 @@ fn ids(text: &str, noun: &str, not_a_number: impl Fn(&str) -> String) -> Result<
     Ok(Ids(ids))
 }
 
+/// A name or a path by which cgroups are asked for.
+pub(super) fn cgroup(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("nothing is named; if a command should print it, it printed nothing".to_owned()),
+        name => Ok(name.to_owned()),
+    }
+}
+
 /// `0-3,8`.
 pub(super) fn cpus(text: &str) -> Result<Cpus, String> {
     let number = |word: &str| match word.trim().parse::<u32>() {

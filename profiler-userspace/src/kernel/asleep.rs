@@ -24,6 +24,8 @@ pub struct Sleeping {
     pub tid: u32,
     /// See `SampleKey::incarnation`.
     pub incarnation: u64,
+    /// The number of its cgroup.
+    pub cgroup: u16,
     /// Whether it is blocked, waits for a CPU, or runs.
     pub thread_state: ThreadState,
     /// Its name.
@@ -57,7 +59,7 @@ pub(super) fn parse(bytes: &[u8]) -> Vec<Sleeping> {
     while let Some((head, behind)) = rest.split_at_checked(ASLEEP_WORDS) {
         let half = |offset: usize| (head[offset / 8] >> (offset % 8 * 8)) as u32;
         let whole = |offset: usize| head[offset / 8];
-        let frames = half(offset_of!(Asleep, frames)) as usize;
+        let frames = half(offset_of!(Asleep, frames)) as u16 as usize;
         let Some((addresses, next)) = behind.split_at_checked(frames) else {
             break;
         };
@@ -67,6 +69,7 @@ pub(super) fn parse(bytes: &[u8]) -> Vec<Sleeping> {
             tgid: half(offset_of!(Asleep, tgid)),
             tid: half(offset_of!(Asleep, tid)),
             incarnation: whole(offset_of!(Asleep, incarnation)),
+            cgroup: half(offset_of!(Asleep, cgroup)) as u16,
             thread_state: match half(offset_of!(Asleep, thread_state)) {
                 RUNNABLE => ThreadState::Runnable,
                 RAN => ThreadState::Ran,

@@ -156,6 +156,28 @@ impl<'a> Btf<'a> {
             .collect()
     }
 
+    /// The constants of an enumeration, with their values.
+    pub(super) fn constants(&self, name: &str) -> Vec<(&'a str, u32)> {
+        const KIND_ENUMERATION: u32 = 6;
+        let mut at = 0;
+        while let Some(head) = self.head(at) {
+            if head.kind == KIND_ENUMERATION && self.name(head.name) == name.as_bytes() {
+                let parts = (0..head.parts).filter_map(|index| {
+                    let constant = at + 12 + index * 8;
+                    let name = self.name(u32_at(self.types, constant)?);
+                    Some((
+                        std::str::from_utf8(name).ok()?,
+                        u32_at(self.types, constant + 4)?,
+                    ))
+                });
+                return parts.collect();
+            }
+            let Some(size) = size_of(&head) else { break };
+            at += size;
+        }
+        Vec::new()
+    }
+
     /// How many arguments a tracepoint passes on. Its type is that of a function with one more before them.
     pub(super) fn tracepoint_arguments(&self, tracepoint: &str) -> Option<usize> {
         let name = format!("btf_trace_{tracepoint}");
@@ -326,7 +348,7 @@ mod tests {
     /// Type information with `struct outer { int first; union { struct { const struct outer inner; }; }; }`, and with a
     /// tracepoint of two arguments.
     fn sample() -> Vec<u8> {
-        let strings = b"\0int\0outer\0first\0inner\0BPF_FUNC_loop\0btf_trace_two\0";
+        let strings = b"\0int\0outer\0first\0inner\0BPF_FUNC_loop\0btf_trace_two\0kinds\0one\0";
         let types: &[u32] = &[
             1,
             1 << 24,
@@ -371,6 +393,11 @@ mod tests {
             0,
             10 << 24,
             4, // 8: const outer
+            51,
+            6 << 24 | 1,
+            4,
+            57,
+            7, // 9: enum kinds { one = 7 }
         ];
         let mut bytes = Vec::new();
         bytes.extend(MAGIC.to_ne_bytes());
@@ -418,6 +445,14 @@ mod tests {
         let btf = Btf::parse(&bytes).unwrap();
         assert_eq!(btf.tracepoint_arguments("two"), Some(2));
         assert_eq!(btf.tracepoint_arguments("none"), None);
+    }
+
+    #[test]
+    fn finds_the_constants_of_enumerations() {
+        let bytes = sample();
+        let btf = Btf::parse(&bytes).unwrap();
+        assert_eq!(btf.constants("kinds"), [("one", 7)]);
+        assert!(btf.constants("outer").is_empty());
     }
 
     #[test]

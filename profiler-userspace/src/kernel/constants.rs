@@ -5,6 +5,7 @@
 
 use super::size::Sizes;
 use super::{Request, Support};
+use crate::cgroups::HierarchyKind;
 use crate::probe::{PageFaults, Probe, ThreadKind, Wakers};
 use profiler_common::abi::{
     CallChoice, CallWeight, Config, FaultLayout, FileKinds, Switches, WantedCalls,
@@ -20,6 +21,8 @@ pub(super) fn config(request: &Request, support: &Support, sizes: &Sizes) -> Con
     let tell = request.switches.has(Switches::USER_STACKS) && support.can_find_mappings();
     let guess = rows && request.switches.has(Switches::GUESS) && support.bpf_loop != Some(false);
     let waits = request.waits().cloned().unwrap_or_default();
+    let cgroups = request.cgroups.as_ref();
+    let cgroup_in_set = cgroups.and_then(|kind| support.cgroup_in_set(kind));
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     Config {
         seed: RandomState::new().hash_one(std::process::id()),
@@ -37,6 +40,11 @@ pub(super) fn config(request: &Request, support: &Support, sizes: &Sizes) -> Con
             .with_if(
                 Switches::STATE_OF_TASK,
                 support.switch_tells_state == Some(false),
+            )
+            .with_if(Switches::CGROUPS, cgroup_in_set.is_some())
+            .with_if(
+                Switches::CGROUP_CONTROLLER,
+                matches!(request.cgroups, Some(HierarchyKind::Controller(_))),
             )
             .with_if(Switches::WALL, request.is_wall())
             .with_if(Switches::WAKERS, request.has_wakers())
@@ -60,7 +68,8 @@ pub(super) fn config(request: &Request, support: &Support, sizes: &Sizes) -> Con
             ),
         target: request.target as u32,
         launched: request.launched().unwrap_or(0),
-        reserved: 0,
+        cgroup_in_set: cgroup_in_set.unwrap_or(0),
+        cgroups: support.cgroups.unwrap_or_default(),
         namespace_inum: support.pid_namespace.unwrap_or(0),
         tally_capacity: sizes.tallies,
         tally_index_mask: sizes.tally_slots() - 1,

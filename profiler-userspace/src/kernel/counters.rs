@@ -14,6 +14,10 @@ pub(super) struct CounterMap {
     own: Vec<Counters>,
     /// Counts of the time before the recording, of each event.
     before: Vec<Counters>,
+    /// Firings that the kernel half recorded and that were left out here, of each event.
+    left_out: Vec<u64>,
+    /// And those of them of which nobody can say whether they were wanted.
+    unknown: Vec<u64>,
     /// The event that counts firings which last longer than a run of a program.
     lasting: usize,
 }
@@ -26,6 +30,8 @@ impl CounterMap {
             cpus: cpus as usize,
             own: vec![Counters::EMPTY; events],
             before: vec![Counters::EMPTY; events],
+            left_out: vec![0; events],
+            unknown: vec![0; events],
             lasting,
         }
     }
@@ -53,7 +59,26 @@ impl CounterMap {
                 *sum += word.load(Relaxed);
             }
         }
+        let (left_out, unknown) = (self.left_out[event], self.unknown[event]);
+        let all = &mut sum.counters;
+        all[Counter::Recorded as usize] -= left_out + unknown;
+        all[Counter::FilteredTarget as usize] += left_out;
+        all[Counter::LostCgroup as usize] += unknown;
         sum
+    }
+
+    /// Counts firings as left out that were recorded: as those of no target, or as lost if nobody can say whose they were.
+    pub(super) fn leave_out(&mut self, event: usize, count: u64, is_unknown: bool) {
+        let sums = match is_unknown {
+            true => &mut self.unknown,
+            false => &mut self.left_out,
+        };
+        sums[event] += count;
+    }
+
+    /// The event that counts what lasts longer than a run of a program.
+    pub(super) fn lasting(&self) -> usize {
+        self.lasting
     }
 
     /// Counts here, for an event.

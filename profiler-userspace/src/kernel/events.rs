@@ -38,6 +38,21 @@ pub enum KernelEvent {
     Mapping(MappingEvent),
     /// Name and place of an interpreter's function that was sampled.
     Function(FunctionEvent),
+    /// A cgroup that was sampled.
+    Cgroup(CgroupEvent),
+}
+
+/// A cgroup, when it was first sampled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CgroupEvent {
+    /// Its number.
+    pub number: u16,
+    /// Its ID.
+    pub id: u64,
+    /// Names from its directory up to the root's, which is empty.
+    pub names: Vec<Box<[u8]>>,
+    /// Whether some of them are missing.
+    pub is_cut: bool,
 }
 
 /// The queue of what the kernel half reports.
@@ -98,6 +113,14 @@ fn parse(record: &[u8]) -> Option<KernelEvent> {
         KernelEventKind::Function => {
             return function(&event, process_key, record, word).map(KernelEvent::Function);
         }
+        KernelEventKind::Cgroup => {
+            return Some(KernelEvent::Cgroup(CgroupEvent {
+                number: u16::try_from(event.tgid).ok()?,
+                id: event.incarnation,
+                names: names(record)?,
+                is_cut: event.address != 0,
+            }));
+        }
         KernelEventKind::Mapping => {}
     }
     let mapped = MappingEventRecord {
@@ -112,20 +135,27 @@ fn parse(record: &[u8]) -> Option<KernelEvent> {
         mapping_key: MappingKey(word(8)?),
         leader: comm_in([word(9)?, word(10)?]),
     };
-    let path = record.get(MAPPING_EVENT_WORDS * 8..)?;
-    let names = path.split_inclusive(|&byte| byte == 0);
-    let names = names.filter_map(|name| Some(name.strip_suffix(b"\0")?.into()));
-    (event.address < mapped.end).then(|| {
-        KernelEvent::Mapping(MappingEvent {
-            process_key,
-            range: event.address..mapped.end,
-            offset: mapped.offset,
-            code: mapped.code,
-            mapping_key: mapped.mapping_key,
-            leader: mapped.leader,
-            names: names.collect(),
-        })
-    })
+    let names = names(record)?;
+    (event.address < mapped.end).then_some(KernelEvent::Mapping(MappingEvent {
+        process_key,
+        range: event.address..mapped.end,
+        offset: mapped.offset,
+        code: mapped.code,
+        mapping_key: mapped.mapping_key,
+        leader: mapped.leader,
+        names,
+    }))
+}
+
+/// The names behind the record of a mapping or a cgroup, without one that is cut short.
+fn names(record: &[u8]) -> Option<Vec<Box<[u8]>>> {
+    let names = record.get(MAPPING_EVENT_WORDS * 8..)?;
+    let names = names.split_inclusive(|&byte| byte == 0);
+    Some(
+        names
+            .filter_map(|name| Some(name.strip_suffix(b"\0")?.into()))
+            .collect(),
+    )
 }
 
 /// The fields of a [`FunctionEventRecord`](profiler_common::abi::FunctionEventRecord), and its strings.
@@ -236,6 +266,17 @@ mod tests {
         assert!(seen.file.lacks_beginning && !seen.file.lacks_end);
         // Fewer bytes than the strings have.
         assert_eq!(parse(&record(&words, b"work")), None);
+    }
+
+    #[test]
+    fn a_cgroup_is_read_with_its_path() {
+        let words = [7 | 5 << 32, 4711, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let Some(KernelEvent::Cgroup(seen)) = parse(&record(&words, b"b\0a\0\0")) else {
+            panic!()
+        };
+        assert_eq!((seen.number, seen.id, seen.is_cut), (5, 4711, false));
+        let names: Vec<&[u8]> = seen.names.iter().map(|name| &**name).collect();
+        assert_eq!(names, [&b"b"[..], b"a", b""]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Loading: constants in, sizes in, maps made.
 
 use super::attach::TASK_EVENTS;
+use super::cgroups::CgroupTable;
 use super::config_map::ConfigMap;
 use super::constants::{config, shows_runtimes};
 use super::counters::CounterMap;
@@ -22,8 +23,8 @@ use crate::machine::Trouble;
 use aya::maps::{HashMap, Map, MapData, RingBuf};
 use aya::{Ebpf, EbpfLoader, VerifierLogLevel};
 use profiler_common::abi::{
-    CODE_SLOT_BITS, COUNTERS_WORDS, Control, MAX_RULES, ProgramId, SIDES, SLAB_BITS, Switches,
-    TargetKind,
+    CGROUP_SLOTS, CODE_SLOT_BITS, COUNTERS_WORDS, Control, MAX_RULES, ProgramId, SIDES, SLAB_BITS,
+    Switches, TargetKind,
 };
 use rustix::process::Rlimit;
 use std::sync::atomic::Ordering::Relaxed;
@@ -56,6 +57,10 @@ pub(super) fn load(request: Request, support: &Support) -> Result<Kernel> {
             },
         });
     }
+    let cgroup_in_set = (request.cgroups.as_ref()).and_then(|it| support.cgroup_in_set(it));
+    if request.target == TargetKind::Cgroups && cgroup_in_set.is_none() {
+        return Err(Error::no_type_information("telling cgroups apart"));
+    }
     let cpus = possible_cpus();
     let room = ThreadRoom::new(&request);
     // Where threads' switches are looked at, their kernel stacks are.
@@ -87,6 +92,14 @@ pub(super) fn load(request: Request, support: &Support) -> Result<Kernel> {
         .map_max_entries("STACK_INDEX", SIDES as u32 * sizes.stack_slots())
         .map_max_entries("SLABS", slabs(&request, rows))
         .map_max_entries("CODE", if rows { 1 << CODE_SLOT_BITS } else { 1 })
+        .map_max_entries(
+            "CGROUPS",
+            if cgroup_in_set.is_some() {
+                CGROUP_SLOTS
+            } else {
+                1
+            },
+        )
         .map_max_entries("RULES", if rows { MAX_RULES as u32 } else { 1 })
         .load(OBJECT)
         .map_err(loading)?;
@@ -106,6 +119,7 @@ pub(super) fn load(request: Request, support: &Support) -> Result<Kernel> {
     let config_map = ConfigMap::new(array(&mut ebpf, ".rodata.config")?);
     let (code, rules) = (array(&mut ebpf, "CODE")?, array(&mut ebpf, "RULES")?);
     let runtimes = array(&mut ebpf, "RUNTIMES")?;
+    let cgroups = array(&mut ebpf, "CGROUPS")?;
     let tables = if rows {
         let slabs = maps_of(&mut ebpf, "SLABS")?;
         let shared = [&code, &rules, &counters_map, &control_map, &runtimes];
@@ -127,7 +141,8 @@ pub(super) fn load(request: Request, support: &Support) -> Result<Kernel> {
     if !begins_at_exec {
         mark_targets(&targets, &request.ids, &sizes)?;
     }
-    let follows_targets = support.layout.is_some() && request.target != TargetKind::All;
+    let is_by_id = ![TargetKind::All, TargetKind::Cgroups].contains(&request.target);
+    let follows_targets = support.layout.is_some() && is_by_id;
     let task_events = TASK_EVENTS.into_iter();
     let task_events = task_events.filter(|(program, _)| match program {
         ProgramId::Exec => begins_at_exec,
@@ -153,8 +168,20 @@ pub(super) fn load(request: Request, support: &Support) -> Result<Kernel> {
     let mut wanted = request.programs();
     wanted.extend(request.page_fault_programs(support.page_faults(request.io())));
     let runtime_descriptors = Descriptors::new(&runtimes)?;
+    let cgroup_table = match cgroup_in_set {
+        Some(_) => Some(CgroupTable::new(&cgroups, config.seed)?),
+        None => None,
+    };
     // In our memory or in use elsewhere; programs that are loaded later name them by these descriptors.
-    let named = vec![control_map, counters_map, targets, code, rules, runtimes];
+    let named = vec![
+        control_map,
+        counters_map,
+        targets,
+        code,
+        rules,
+        runtimes,
+        cgroups,
+    ];
     let mut kernel = Kernel {
         programs: Programs::new(ebpf, named, config_map)?,
         wanted,
@@ -167,6 +194,7 @@ pub(super) fn load(request: Request, support: &Support) -> Result<Kernel> {
         tables,
         logs,
         runtimes: runtime_descriptors,
+        cgroups: cgroup_table,
         shows_runtimes: shows_runtimes(&config, &request, support),
         can_follow_runtimes: support.tail_calls,
         config,

@@ -8,6 +8,7 @@
 mod asleep;
 mod attach;
 mod btf;
+mod cgroups;
 mod config_map;
 mod constants;
 mod counters;
@@ -36,7 +37,7 @@ mod threads;
 
 pub use asleep::Sleeping;
 pub use cpus::online_cpus;
-pub use events::KernelEvent;
+pub use events::{CgroupEvent, KernelEvent};
 pub use perf_link::{Policy, Source};
 pub use programs::Verified;
 pub use request::Request;
@@ -48,6 +49,7 @@ use crate::probe::{AttachPoint, SWITCH};
 use crate::profile::raw::{RawProfile, RawStack};
 use crate::targets::UprobeSite;
 use crate::unwind::loader::CodeKeys;
+use cgroups::CgroupTable;
 use counters::CounterMap;
 use descriptors::Descriptors;
 use events::Events;
@@ -80,6 +82,8 @@ pub struct Kernel {
     keys: FileKeys,
     tables: Option<Tables>,
     runtimes: Descriptors,
+    /// None where cgroups are not told apart.
+    cgroups: Option<CgroupTable>,
     /// Whether the kernel half shows the frames of interpreters.
     shows_runtimes: bool,
     /// Whether programs can have successors.
@@ -393,6 +397,50 @@ impl Kernel {
     /// Whether the kernel half shows the frames of interpreters, if that was asked for.
     pub fn shows_runtimes(&self) -> bool {
         self.shows_runtimes
+    }
+
+    /// Whether cgroups are told apart.
+    pub fn has_cgroups(&self) -> bool {
+        self.cgroups.is_some()
+    }
+
+    /// The number that the cgroup of this ID has from now on; none if there is no room, or cgroups are not told apart.
+    pub fn cgroup_number(&self, id: u64) -> Option<u16> {
+        self.cgroups.as_ref()?.number(id)
+    }
+
+    /// The ID of the cgroup of this number; none if no cgroup has it.
+    pub fn cgroup_id(&self, number: u16) -> Option<u64> {
+        self.cgroups.as_ref()?.id(number)
+    }
+
+    /// Says of the cgroup of this number that it is known, and whether firings in it are recorded from now on.
+    pub fn decide_cgroup(&self, number: u16, is_wanted: bool) {
+        if let Some(table) = &self.cgroups {
+            table.decide(number, is_wanted);
+        }
+    }
+
+    /// The cgroup of this very process, as the kernel knows it. Only before anything is attached.
+    pub fn own_cgroup(&mut self) -> Result<Option<CgroupEvent>> {
+        if self.cgroups.is_none() {
+            return Ok(None);
+        }
+        self.programs.load_tracepoint(ProgramId::OwnCgroup)?;
+        self.programs.run(ProgramId::OwnCgroup, 0)?;
+        let unloaded = self.programs.unload(ProgramId::OwnCgroup);
+        unloaded.map_err(|error| errors::rejected(ProgramId::OwnCgroup, error))?;
+        Ok(match self.events.next() {
+            Some(KernelEvent::Cgroup(event)) => Some(event),
+            _ => None,
+        })
+    }
+
+    /// Counts firings as left out that were recorded: as those of no target, or as lost if nobody can say whose they
+    /// were. `event`: none for firings that last.
+    pub fn leave_out(&mut self, event: Option<u8>, count: u64, is_unknown: bool) {
+        let event = event.map_or(self.counters.lasting(), usize::from);
+        self.counters.leave_out(event, count, is_unknown);
     }
 
     /// The words of the descriptor of this number.

@@ -1,5 +1,6 @@
 //! Requests to the kernel half, and the programs that they need. Pure.
 
+use crate::cgroups::HierarchyKind;
 use crate::probe::{AttachPoint, Attachment, Io, PageFaults, Probe, ProbeSpec, Waits, Wakers};
 use profiler_common::abi::{CallWeight, ProgramId, Switches, TargetKind};
 
@@ -12,6 +13,8 @@ pub struct Request {
     pub target: TargetKind,
     /// The targets' IDs, as seen in our PID namespace; empty for [`TargetKind::All`].
     pub ids: Vec<u32>,
+    /// The hierarchy whose cgroups are told apart; none if none is.
+    pub cgroups: Option<HierarchyKind>,
     /// The memory limit of the maps, in bytes, without unwind tables.
     pub map_memory: u64,
     /// The memory limit of unwind tables, in bytes.
@@ -160,6 +163,7 @@ mod tests {
             switches: Switches::default(),
             target: TargetKind::All,
             ids: Vec::new(),
+            cgroups: None,
             map_memory: 0,
             unwind_memory: 0,
             probes,

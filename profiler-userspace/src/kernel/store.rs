@@ -361,7 +361,8 @@ impl Store {
             incarnation: key.incarnation,
             tgid: key.tgid,
             tid: has(Switches::PER_THREAD).then_some(key.tid),
-            cpu: has(Switches::PER_CPU).then_some(key.cpu),
+            cpu: has(Switches::PER_CPU).then_some(u32::from(key.cpu)),
+            cgroup: key.cgroup,
             comm: key.comm,
         }
     }

@@ -2,9 +2,12 @@
 
 use super::btf::Btf;
 use super::layout::{fault_layout, layout, structs};
+use crate::cgroups::HierarchyKind;
 use crate::machine::TYPE_INFORMATION;
 use crate::probe::{Io, PageFaults};
-use profiler_common::abi::{FaultLayout, FileKinds, FileLayout, MappingLayout, TaskLayout};
+use profiler_common::abi::{
+    CgroupLayout, FaultLayout, FileKinds, FileLayout, MappingLayout, TaskLayout,
+};
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
@@ -24,6 +27,10 @@ pub struct Support {
     /// Where the kernel keeps whether a page fault has to wait; otherwise what is missing to watch page
     /// faults.
     pub faults: Result<FaultLayout, String>,
+    /// Where the kernel keeps a task's cgroups; none without type information.
+    pub cgroups: Option<CgroupLayout>,
+    /// The numbers of the controllers of cgroups.
+    pub controllers: Vec<(String, u32)>,
     /// Whether the helper `bpf_loop` exists (Linux 5.17); unknown without type information.
     pub bpf_loop: Option<bool>,
     /// Whether the tracepoint `sched_switch` reports the state in which a thread leaves (Linux 5.18); unknown
@@ -48,6 +55,22 @@ impl Support {
     pub(super) fn thread_pointer(&self) -> bool {
         let layout = self.layout.as_ref();
         layout.is_some_and(|layout| layout.task_thread_pointer != 0)
+    }
+
+    /// Where a task's set of cgroups names that of this hierarchy; none if cgroups cannot be told apart.
+    pub(super) fn cgroup_in_set(&self, kind: &HierarchyKind) -> Option<u32> {
+        let layout = self.cgroups?;
+        match kind {
+            HierarchyKind::Unified => Some(layout.set_unified),
+            HierarchyKind::Controller(name) => {
+                // As they are called where they are mounted.
+                let name = if name == "blkio" { "io" } else { name };
+                let constant = format!("{name}_cgrp_id");
+                let mut controllers = self.controllers.iter();
+                let (_, number) = controllers.find(|(known, _)| *known == constant)?;
+                Some(layout.set_controllers + 8 * number)
+            }
+        }
     }
 
     /// Which page faults are watched, of those that are wanted.
@@ -79,6 +102,12 @@ impl Support {
             mapping,
             faults,
             files: structs.as_ref().and_then(layout),
+            cgroups: structs.as_ref().and_then(layout),
+            controllers: btf.as_ref().map_or_else(Vec::new, |btf| {
+                let all = btf.constants("cgroup_subsys_id").into_iter();
+                all.map(|(name, number)| (name.to_owned(), number))
+                    .collect()
+            }),
             bpf_loop: btf.as_ref().map(|btf| btf.has_name("BPF_FUNC_loop")),
             switch_tells_state: btf.as_ref().and_then(switch_tells_state),
             pid_namespace: namespace

@@ -259,6 +259,7 @@ impl Threads {
                 0
             },
             cpu: 0,
+            cgroup: sleeping.cgroup,
             user,
             kernel,
             stamp: Stamp::new(store.live().epoch(), sleeping.thread_state),

@@ -135,6 +135,7 @@ impl<'a> Saving<'a> {
             start: owner.start,
             tid: owner.tid,
             cpu: owner.cpu,
+            cgroup: None,
             source: None,
         })
     }

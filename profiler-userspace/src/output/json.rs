@@ -4,6 +4,7 @@
 //! Lists of the same table have the same length; an index is a place in another table, from 0.
 
 use super::{Error, Style};
+use crate::profile::cgroup::Cgroup;
 use crate::profile::{Activity, CallTree, FrameKind, Labels, Node, Profile};
 use indexmap::IndexSet;
 use profiler_common::abi::ThreadState;
@@ -210,6 +211,9 @@ impl Document<'_, '_> {
         ) -> impl Iterator<Item = Value> {
             all.map(move |labels| of(labels).map_or(Value::Null, Into::into))
         }
+        fn of_cgroup(labels: &Labels, of: impl Fn(&Cgroup) -> Option<String>) -> Option<String> {
+            labels.cgroup.as_deref().and_then(of)
+        }
         self.table(
             "owners",
             &mut [
@@ -221,6 +225,24 @@ impl Document<'_, '_> {
                 ("pid", &mut column(all(), |labels| labels.pid)),
                 ("tid", &mut column(all(), |labels| labels.tid)),
                 ("cpu", &mut column(all(), |labels| labels.cpu)),
+                (
+                    "cgroup",
+                    &mut column(all(), |labels| {
+                        of_cgroup(labels, |it| Some(it.path.to_string()))
+                    }),
+                ),
+                (
+                    "container",
+                    &mut column(all(), |labels| of_cgroup(labels, Cgroup::container_name)),
+                ),
+                (
+                    "pod",
+                    &mut column(all(), |labels| of_cgroup(labels, Cgroup::pod_name)),
+                ),
+                (
+                    "unit",
+                    &mut column(all(), |labels| of_cgroup(labels, Cgroup::unit_name)),
+                ),
                 ("source", &mut column(all(), |labels| labels.source.clone())),
                 (
                     "process_start_ns",

@@ -1,13 +1,14 @@
 //! Bodies of requests to servers that take profiles.
 //!
 //! In: the profile of a window, and who sends it. Out: bytes, not compressed beyond what the protocol says, the same for the same
-//! window: a request that is sent again is known by its IDs. One profile for each type, window and name of a process, because
+//! window: a request that is sent again is known by its IDs. One profile for each type, window, name of a process and cgroup, because
 //! servers keep one of two that have equal labels and times.
 //! Never: the network.
 
 pub use super::sender::Sender;
 use super::{Error, Style, otlp, pprof, value_types};
-use crate::profile::{Profile, Sample};
+use crate::profile::cgroup::Cgroup;
+use crate::profile::{Labels, Profile, Sample};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use indexmap::IndexMap;
@@ -148,10 +149,11 @@ fn series(profile: &Profile, sender: &Sender) -> Result<Vec<Series>, Error> {
     if profile.samples().is_empty() {
         return Err(Error::Empty);
     }
-    let mut names: IndexMap<Option<&str>, Vec<Sample>> = IndexMap::new();
+    let mut owners: IndexMap<_, Vec<Sample>> = IndexMap::new();
     for sample in profile.samples() {
-        let name = profile.labels_at(sample.labels).name();
-        names.entry(name).or_default().push(*sample);
+        let labels = profile.labels_at(sample.labels);
+        let owner = (labels.name(), labels.cgroup.as_deref());
+        owners.entry(owner).or_default().push(*sample);
     }
     let kind = match profile.origin.period_ns {
         Some(_) => "process_cpu".to_owned(),
@@ -160,7 +162,7 @@ fn series(profile: &Profile, sender: &Sender) -> Result<Vec<Series>, Error> {
     };
     let mut part = profile.clone();
     let mut all = Vec::new();
-    for samples in names.into_values() {
+    for samples in owners.into_values() {
         let labels = profile.labels_at(samples[0].labels);
         for (number, samples) in samples.chunks(MOST_SAMPLES).enumerate() {
             part.clear();
@@ -171,17 +173,34 @@ fn series(profile: &Profile, sender: &Sender) -> Result<Vec<Series>, Error> {
             pprof::write(&part, &Style::default(), &mut bytes)?;
             let id = sender.id(labels, [since_1970(&part), 0]);
             all.push(Series {
-                labels: vec![
-                    ("__name__", kind.clone()),
-                    ("service_name", sender.service_of(labels).to_owned()),
-                    ("host_name", sender.host.clone()),
-                ],
+                labels: series_labels(&kind, labels, sender),
                 pprof: bytes,
                 id: id.iter().map(|byte| format!("{byte:02x}")).collect(),
             });
         }
     }
     Ok(all)
+}
+
+/// Labels of a series. Two of one window differ in them.
+fn series_labels(kind: &str, labels: &Labels, sender: &Sender) -> Vec<(&'static str, String)> {
+    let cgroup = labels.cgroup.as_deref();
+    let container = cgroup.and_then(|cgroup| cgroup.container.as_ref());
+    let pod = cgroup.and_then(|cgroup| cgroup.pod.as_ref());
+    let known = [
+        ("__name__", Some(kind.to_owned())),
+        ("service_name", Some(sender.service_of(labels))),
+        ("host_name", Some(sender.host.clone())),
+        ("process_name", labels.name().map(str::to_owned)),
+        ("cgroup", cgroup.map(|cgroup| cgroup.path.to_string())),
+        ("container_id", container.map(|of| of.id.to_string())),
+        ("pod_uid", pod.map(|of| of.uid.to_string())),
+        ("unit", cgroup.and_then(Cgroup::unit_name)),
+    ];
+    let known = known.into_iter();
+    known
+        .filter_map(|(name, value)| Some((name, value?)))
+        .collect()
 }
 
 /// When a profile began, in nanoseconds since 1970; zero where that is not known.

@@ -5,6 +5,7 @@
 
 use super::owner::UNKNOWN;
 use crate::profile::Labels;
+use crate::profile::cgroup::Cgroup;
 use profiler_common::intern::Hash;
 
 /// The recorder that sends a window, and how much it counted in it.
@@ -21,16 +22,24 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// The service that a sample is of.
-    pub(super) fn service_of<'a>(&'a self, labels: &'a Labels) -> &'a str {
-        let own = self.service.as_deref();
-        own.or_else(|| labels.name()).unwrap_or(UNKNOWN)
+    /// The service that a sample is of: as said, or its container, or its unit, or its process.
+    pub(super) fn service_of(&self, labels: &Labels) -> String {
+        let cgroup = labels.cgroup.as_deref();
+        let container = || cgroup.and_then(Cgroup::container_name);
+        // Scopes are of sessions, and say nothing of what runs there.
+        let is_service = |unit: &String| unit.ends_with(".service") && !unit.starts_with("user@");
+        let unit = || cgroup.and_then(Cgroup::unit_name).filter(is_service);
+        let process = || labels.name().unwrap_or(UNKNOWN).to_owned();
+        let own = self.service.clone();
+        own.or_else(container).or_else(unit).unwrap_or_else(process)
     }
 
     /// The ID of a profile of these labels, told apart from others of these by two numbers. Never zero.
     pub(super) fn id(&self, labels: &Labels, of: [u64; 2]) -> [u8; 16] {
-        let name = labels.name().unwrap_or(UNKNOWN).bytes();
-        let words = name.map(u64::from).chain(of);
+        let name = labels.name().unwrap_or(UNKNOWN);
+        let cgroup = labels.cgroup.as_deref().map_or("", |cgroup| &cgroup.path);
+        let bytes = name.bytes().chain([0]).chain(cgroup.bytes());
+        let words = bytes.map(u64::from).chain(of);
         let half = |seed| {
             let first = Hash::new(seed).with(self.recorder);
             words.clone().fold(first, |hash, word| hash.with(word)).0

@@ -223,7 +223,7 @@ fn read_foreign(asked: &AskedOfForeign<'_>, path: &Path, file: File<'_>) -> Resu
 /// The name of an input where inputs are told apart.
 fn source(root_per: Option<RootPer>, name: String, host: Option<String>) -> Result<Option<String>> {
     match (root_per, host) {
-        (None, _) => Ok(None),
+        (None | Some(RootPer::Part(_)), _) => Ok(None),
         (Some(RootPer::File), _) => Ok(Some(name)),
         (Some(RootPer::Host), Some(host)) => Ok(Some(host)),
         (Some(RootPer::Host), None) => bail!(

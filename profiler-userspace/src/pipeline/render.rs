@@ -12,7 +12,7 @@ use crate::pipeline::symbolize::Symbolizer;
 use crate::pipeline::together::Together;
 use crate::pipeline::view::style;
 use crate::pipeline::write::{write, wrote};
-use crate::plan::{Output, Rendering};
+use crate::plan::{Output, Rendering, RootPer};
 use crate::profile::{MOST_WINDOWS, Profile, WindowTotals};
 use crate::raw_recording::Wanted;
 use crate::report::print;
@@ -55,6 +55,9 @@ pub fn render(asked: &Rendering) -> Result<()> {
         event: _,
     } = told;
     divide(&mut profile, asked)?;
+    if let Some(RootPer::Part(part)) = asked.root_per {
+        profile.root_per(part);
+    }
     let (profile, left_out) = select(profile, &asked.selection)?;
     summary.findings.extend(left_out);
     let title = asked.title.clone().unwrap_or(title);

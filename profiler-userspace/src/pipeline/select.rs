@@ -72,6 +72,13 @@ fn described(left_out: &LeftOut, selection: &Selection, unit: &Unit, all: u64) -
             let cpus: Vec<_> = selection.cpus.iter().map(ToString::to_string).collect();
             format!("not of --cpu {}", cpus.join(","))
         }
+        Reason::Cgroup => {
+            let wanted = selection.cgroups.iter();
+            let wanted: Vec<_> = wanted
+                .map(|it| visible(&it.to_string()).into_owned())
+                .collect();
+            format!("not in {}", wanted.join(" or "))
+        }
         Reason::Focus => format!("no frame matches --focus {}", patterns(&selection.focus)),
         Reason::Ignore => format!("a frame matches --ignore {}", patterns(&selection.ignore)),
         Reason::RootAt => format!(

@@ -61,6 +61,7 @@ impl Plan {
             Target::Processes(pids) => named("PID", pids, facts.comm),
             Target::Threads(tids) => named("TID", tids, facts.comm),
             Target::Matching(wanted) => format!("each process that {wanted}"),
+            Target::Cgroups(target) => target.to_string(),
             Target::Launched => return self.command_line().unwrap_or_default(),
         };
         match self.command_line() {
@@ -203,6 +204,7 @@ mod tests {
                 per_thread: false,
                 per_cpu: false,
                 label_frames: LabelFrames::default(),
+                root_per: None,
             },
             title: None,
             selection: Selection::default(),

@@ -19,6 +19,7 @@ use super::{
     RuntimeFunction, Shortage, Todo, Unopened,
 };
 use crate::object::RegularFile;
+use crate::profile::cgroup::Cgroup;
 use foldhash::HashMap;
 use profiler_common::abi::{CodeKey, FrameWord};
 use std::collections::HashSet;
@@ -48,6 +49,8 @@ pub struct Processes {
     jit_maps: JitMaps,
     functions: Functions,
     names: ProcessNames,
+    // By the kernel half's numbers; none that nobody can tell.
+    cgroups: HashMap<u16, Option<Arc<Cgroup>>>,
     pub(super) open_files: OpenFiles,
     // Key by which the kernel half knows the vDSO.
     vdso: Option<CodeKey>,
@@ -227,6 +230,21 @@ impl Processes {
     pub fn name(&mut self, process_key: ProcessKey) -> Option<&Arc<[u8]>> {
         self.names.look(process_key, &self.liveness);
         self.names.get(process_key)
+    }
+
+    /// Notes the cgroup that the kernel half gave this number; none where nobody can say which it is.
+    pub fn note_cgroup(&mut self, number: u16, cgroup: Option<Arc<Cgroup>>) {
+        self.cgroups.insert(number, cgroup);
+    }
+
+    /// Whether a cgroup of this number was noted.
+    pub fn has_cgroup(&self, number: u16) -> bool {
+        self.cgroups.contains_key(&number)
+    }
+
+    /// The cgroup of this number, where it is known.
+    pub fn cgroup(&self, number: u16) -> Option<&Arc<Cgroup>> {
+        self.cgroups.get(&number)?.as_ref()
     }
 
     /// Notes what the kernel half knows the vDSO by.

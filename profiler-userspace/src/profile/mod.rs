@@ -6,6 +6,7 @@
 //! output can be tested with a profile written by hand.
 
 mod call_tree;
+pub mod cgroup;
 pub mod fold;
 mod frame;
 mod frames;

@@ -5,6 +5,7 @@
 //! was, who woke it and where a line is are fields. How all that reads is the business of [`super::view`].
 //! Never: files, the kernel, or the network.
 
+use super::cgroup::{Cgroup, CgroupPart};
 use super::normalized::{LocationIndex, NormalizedStack, NormalizedStackIndex, WakerIndex};
 use super::off_cpu_view::OffCpuView;
 use super::wait_reason::WaitReason;
@@ -95,7 +96,9 @@ pub struct Labels {
     pub tid: Option<u32>,
     /// The CPU, where CPUs were told apart.
     pub cpu: Option<u32>,
-    /// The file or host that the sample came from, where these are told apart.
+    /// The cgroup; none where it is not known.
+    pub cgroup: Option<Arc<Cgroup>>,
+    /// The file, host or container that the sample came from, where these are told apart.
     pub source: Option<String>,
 }
 
@@ -396,6 +399,14 @@ impl Profile {
     pub fn set_source(&mut self, source: &str) {
         self.change_labels(|labels| Labels {
             source: Some(source.to_owned()),
+            ..labels
+        });
+    }
+
+    /// Says of all samples of which container, pod, unit or cgroup they are, in place of where they came from.
+    pub fn root_per(&mut self, part: CgroupPart) {
+        self.change_labels(|labels| Labels {
+            source: Some(part.of(labels.cgroup.as_deref())),
             ..labels
         });
     }

@@ -5,6 +5,7 @@
 //! equal owners is one sample.
 //! Never knows what an object is; whoever gave out its number does.
 
+use super::cgroup::Cgroup;
 use super::raw::Who;
 use super::{FrameKind, Window, WindowIndex, WindowTotals, marks, number};
 use foldhash::HashMap;
@@ -108,7 +109,13 @@ pub struct Label {
     pub tid: Option<u32>,
     /// The CPU, with `--per-cpu`.
     pub cpu: Option<u32>,
+    /// The cgroup, where it is known.
+    pub cgroup: Option<CgroupIndex>,
 }
+
+/// An index into the [`NormalizedProfile`]'s cgroups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CgroupIndex(pub u32);
 
 impl Label {
     /// The thread's name without its padding. Anything may be in it, or nothing.
@@ -118,16 +125,16 @@ impl Label {
             .next()
             .unwrap_or_default()
     }
-}
 
-impl From<&Who> for Label {
-    fn from(who: &Who) -> Self {
+    /// The label of an owner, in a cgroup that is known.
+    pub fn of(who: &Who, cgroup: Option<CgroupIndex>) -> Self {
         Self {
             pid: who.tgid,
             start: who.incarnation,
             comm: who.comm,
             tid: who.tid,
             cpu: who.cpu,
+            cgroup,
         }
     }
 }
@@ -184,6 +191,7 @@ pub struct NormalizedProfile {
     pub windows: Vec<WindowTotals>,
     /// Names of processes, by ID and start.
     processes: HashMap<(u32, u64), Arc<[u8]>>,
+    cgroups: IndexSet<Arc<Cgroup>>,
     names: IndexSet<NamedFunction>,
     locations: IndexSet<Location>,
     stacks: IndexSet<NormalizedStack>,
@@ -207,6 +215,7 @@ impl NormalizedProfile {
             window: self.window,
             windows: self.windows.clone(),
             processes: self.processes.clone(),
+            cgroups: self.cgroups.clone(),
             ..Self::default()
         }
     }
@@ -219,6 +228,21 @@ impl NormalizedProfile {
     /// The name of the process that a label is of, where it is known. Bytes from the target: anything may be in it.
     pub fn process_name(&self, label: &Label) -> Option<&Arc<[u8]>> {
         self.processes.get(&(label.pid, label.start))
+    }
+
+    /// The index of a cgroup, which is added when it is not there yet.
+    pub fn cgroup(&mut self, cgroup: &Arc<Cgroup>) -> CgroupIndex {
+        CgroupIndex(number(&mut self.cgroups, Arc::clone(cgroup)))
+    }
+
+    /// All cgroups, by their indices.
+    pub fn cgroups(&self) -> impl Iterator<Item = &Arc<Cgroup>> {
+        self.cgroups.iter()
+    }
+
+    /// The cgroup of a label, where it is known.
+    pub fn cgroup_of(&self, label: &Label) -> Option<&Arc<Cgroup>> {
+        self.cgroups.get_index(label.cgroup?.0 as usize)
     }
 
     /// The location of a function that has its name.
@@ -442,6 +466,7 @@ mod tests {
                 comm: [b'a'; 16],
                 tid: None,
                 cpu: Some(1),
+                cgroup: None,
             },
             user: Some(one),
             kernel: None,
@@ -483,6 +508,7 @@ mod tests {
             comm: [name; 16],
             tid: None,
             cpu: None,
+            cgroup: None,
         };
         let key = |waker, kernel| NormalizedKey {
             label: label(b'a'),

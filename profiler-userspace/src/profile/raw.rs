@@ -24,6 +24,8 @@ pub struct Who {
     pub tid: Option<u32>,
     /// The CPU, with `--per-cpu`.
     pub cpu: Option<u32>,
+    /// The number of the cgroup. Zero where cgroups are not told apart. See `profiler_common::abi::SampleKey::cgroup`.
+    pub cgroup: u16,
 }
 
 /// A stack as the kernel walked it.
@@ -113,6 +115,18 @@ impl Parts {
 }
 
 impl RawProfile {
+    /// Takes out the samples that `is_unwanted` says so of. Their stacks stay.
+    pub fn leave_out(&mut self, mut is_unwanted: impl FnMut(&RawSample) -> bool) {
+        let before = self.samples.len();
+        self.samples.retain(|sample| !is_unwanted(sample));
+        if self.samples.len() < before {
+            self.sample_indices.clear();
+            for sample in std::mem::take(&mut self.samples) {
+                self.add(sample);
+            }
+        }
+    }
+
     /// Takes the stacks away from the samples of a process, and from what it woke others with.
     pub fn drop_stacks_of(&mut self, pid: u32) {
         for sample in self

@@ -14,6 +14,7 @@ mod tests;
 
 pub use pattern::{Pattern, Who};
 
+use super::cgroup::CgroupPattern;
 use super::model::{Labels, LabelsIndex, Profile, Sample};
 use super::normalized::NormalizedStackIndex;
 use super::off_cpu_view::Wakers;
@@ -30,6 +31,8 @@ pub struct Selection {
     pub threads: Vec<Who>,
     /// Only samples of these CPUs; of all if empty.
     pub cpus: Vec<u32>,
+    /// Only samples in these cgroups; in all if empty.
+    pub cgroups: Vec<CgroupPattern>,
     /// Only samples in whose stack a frame meets this; all if empty.
     pub focus: Vec<Pattern>,
     /// No samples in whose stack a frame meets this.
@@ -54,6 +57,8 @@ pub enum Reason {
     Thread,
     /// Of another CPU.
     Cpu,
+    /// In another cgroup.
+    Cgroup,
     /// No frame meets the focus.
     Focus,
     /// A frame is to be ignored.
@@ -189,6 +194,15 @@ impl Selection {
             |of| of.cpu.is_some(),
             "CPUs; record with --per-cpu",
         )?;
+        need(
+            !self.cgroups.is_empty(),
+            |of| of.cgroup.is_some(),
+            "cgroups; recordings of flame-bpf have them where the kernel tells",
+        )?;
+        let is_in = |labels: &Labels| {
+            let cgroup = labels.cgroup.as_deref();
+            cgroup.is_some_and(|cgroup| self.cgroups.iter().any(|it| it.is_met_by(cgroup)))
+        };
         // A process may be called as one of its threads is.
         let named = labels().filter(|labels| {
             let names = process_names(labels);
@@ -218,6 +232,8 @@ impl Selection {
                 && !labels.cpu.is_some_and(|cpu| self.cpus.contains(&cpu))
             {
                 Some(Reason::Cpu)
+            } else if !self.cgroups.is_empty() && !is_in(labels) {
+                Some(Reason::Cgroup)
             } else {
                 None
             }

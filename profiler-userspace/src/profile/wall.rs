@@ -158,6 +158,7 @@ mod tests {
                 comm: [0; 16],
                 tid: Some(tid),
                 cpu: None,
+                cgroup: None,
             },
             user: None,
             kernel: None,

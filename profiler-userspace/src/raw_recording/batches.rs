@@ -12,9 +12,10 @@ use super::wire::{
 };
 use crate::object::RecordedObject;
 use crate::profile::FrameKind;
+use crate::profile::cgroup::Cgroup;
 use crate::profile::normalized::{
-    Label, Location, LocationIndex, NormalizedKey, NormalizedStack, NormalizedStackIndex,
-    ObjectIndex, Sums, WakerIndex,
+    CgroupIndex, Label, Location, LocationIndex, NormalizedKey, NormalizedStack,
+    NormalizedStackIndex, ObjectIndex, Sums, WakerIndex,
 };
 use profiler_common::runtime::RuntimeKind;
 use std::collections::HashMap;
@@ -112,6 +113,9 @@ impl<'a, 'o> Batches<'a, 'o> {
         if batch.label_processes.iter().all(Vec::is_empty) {
             batch.label_processes.clear();
         }
+        if batch.label_cgroups.iter().all(|cgroup| *cgroup == 0) {
+            batch.label_cgroups.clear();
+        }
         if batch.sample_wakers.iter().all(|waker| *waker == 0) {
             batch.sample_wakers.clear();
         }
@@ -184,10 +188,19 @@ impl<'a, 'o> Batches<'a, 'o> {
     }
 
     fn label(&mut self, label: Label) -> io::Result<u32> {
+        let cgroup = self.raw_recording.normalized.cgroup_of(&label);
+        let cgroup = cgroup.map(|cgroup| self.cgroup(cgroup)).transpose()?;
+        let label = Label {
+            cgroup: cgroup.map(CgroupIndex),
+            ..label
+        };
         if let Some(number) = self.known.labels.get(&label) {
             return Ok(number);
         }
-        self.room(32)?;
+        self.room(36)?;
+        self.batch
+            .label_cgroups
+            .push(cgroup.map_or(0, |cgroup| cgroup + 1));
         let number = |id: Option<u32>| id.map_or(0, |id| u64::from(id) + 1);
         let comm = label.thread_name().to_vec();
         let start = label.start.wrapping_sub(self.last.start).cast_signed();
@@ -205,6 +218,22 @@ impl<'a, 'o> Batches<'a, 'o> {
         self.batch.label_cpus.push(number(label.cpu));
         self.known.bytes += 64;
         Ok(self.known.labels.give(label))
+    }
+
+    /// The number of a cgroup, which is added unless the file has it.
+    fn cgroup(&mut self, cgroup: &Arc<Cgroup>) -> io::Result<u32> {
+        if let Some(number) = self.known.cgroups.get(cgroup) {
+            return Ok(number);
+        }
+        let container = cgroup.container_name().unwrap_or_default();
+        let pod = cgroup.pod_name().unwrap_or_default();
+        let bytes = cgroup.path.len() + container.len() + pod.len();
+        self.room(bytes)?;
+        self.batch.cgroup_paths.push(cgroup.path.to_string());
+        self.batch.cgroup_containers.push(container);
+        self.batch.cgroup_pods.push(pod);
+        self.known.bytes += 128 + bytes;
+        Ok(self.known.cgroups.give(Arc::clone(cgroup)))
     }
 
     /// One more than the stack's number; zero for none.

@@ -2,6 +2,7 @@
 
 use super::callees::Callees;
 use crate::object::RecordedObject;
+use crate::profile::cgroup::Cgroup;
 use crate::profile::normalized::{Label, NamedFunction};
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -19,7 +20,9 @@ pub(super) struct Known {
     pub(super) stacks: Numbers<(Node, u32)>,
     pub(super) tree: Tree,
     pub(super) callees: Callees,
+    /// With the numbers that their cgroups have here.
     pub(super) labels: Numbers<Label>,
+    pub(super) cgroups: Numbers<Arc<Cgroup>>,
     /// By the numbers of their labels and stacks.
     pub(super) wakers: Numbers<[u32; 3]>,
     /// One more than the highest number of a location that a stack has.

@@ -6,8 +6,8 @@
 use super::RawRecording;
 use crate::object::RecordedObject;
 use crate::profile::normalized::{
-    Label, Location, LocationIndex, NormalizedKey, NormalizedProfile, NormalizedStackIndex,
-    NormalizedWaker, ObjectIndex, WakerIndex,
+    CgroupIndex, Label, Location, LocationIndex, NormalizedKey, NormalizedProfile,
+    NormalizedStackIndex, NormalizedWaker, ObjectIndex, WakerIndex,
 };
 use crate::profile::{IndexSet, WindowIndex};
 use foldhash::HashMap;
@@ -117,8 +117,10 @@ impl Merged {
             })
             .collect();
         let stack = |index: NormalizedStackIndex| stacks[index.0 as usize];
+        let cgroups: Vec<CgroupIndex> = other.cgroups().map(|cgroup| all.cgroup(cgroup)).collect();
         let label = |label: Label| Label {
             start: starts[&(label.pid, label.start)],
+            cgroup: label.cgroup.map(|index| cgroups[index.0 as usize]),
             ..label
         };
         let wakers: Vec<WakerIndex> = (other.wakers().iter())

@@ -12,8 +12,10 @@ use super::wire::{
     Batch, FALLBACKS_SHIFT, LOCATION_NAMED, LOCATION_OBJECT, LOCATION_UNKNOWN, STEP_CALLEE,
     STEP_NEW, STEP_NEXT,
 };
+use crate::profile::cgroup::Cgroup;
 use crate::profile::normalized::{
-    Label, Location, LocationIndex, NamedFunction, NormalizedStackIndex, ObjectIndex, WakerIndex,
+    CgroupIndex, Label, Location, LocationIndex, NamedFunction, NormalizedStackIndex, ObjectIndex,
+    WakerIndex,
 };
 use profiler_common::abi::{Fallbacks, StackEnd};
 use std::collections::HashMap;
@@ -34,6 +36,7 @@ pub(super) struct Tables {
     pub(super) names: Vec<NameEntry>,
     pub(super) locations: Vec<LocationEntry>,
     pub(super) labels: Vec<Label>,
+    pub(super) cgroups: Vec<Arc<Cgroup>>,
     /// Names of processes, by ID and start.
     pub(super) processes: HashMap<(u32, u64), Arc<[u8]>>,
     pub(super) wakers: Vec<WakerEntry>,
@@ -98,6 +101,7 @@ impl Tables {
         self.take_names(batch, budget)?;
         self.take_locations(batch, budget)?;
         self.take_stacks(batch, budget)?;
+        self.take_cgroups(batch, budget)?;
         self.take_labels(batch, budget)?;
         self.take_wakers(batch, budget)
     }
@@ -307,7 +311,9 @@ impl Tables {
             batch.label_cpus.len(),
         ];
         let processes = batch.label_processes.len();
-        if columns != [labels; 4] || ![0, labels].contains(&processes) {
+        let cgroups = batch.label_cgroups.len();
+        let may_lack = [processes, cgroups];
+        if columns != [labels; 4] || may_lack.iter().any(|it| ![0, labels].contains(it)) {
             return Err(Stop::Nonsense("there is a label that is incomplete"));
         }
         let number = |number: u64| match number.checked_sub(1) {
@@ -345,7 +351,33 @@ impl Tables {
                 comm,
                 tid: number(batch.label_tids[at])?,
                 cpu: number(batch.label_cpus[at])?,
+                cgroup: self.cgroup(batch.label_cgroups.get(at).copied().unwrap_or(0))?,
             });
+        }
+        Ok(())
+    }
+
+    /// The cgroup of a number, one more than it has or zero.
+    fn cgroup(&self, number: u32) -> Result<Option<CgroupIndex>, Stop> {
+        match number.checked_sub(1) {
+            None => Ok(None),
+            Some(number) if (number as usize) < self.cgroups.len() => Ok(Some(CgroupIndex(number))),
+            Some(_) => Err(Stop::Nonsense("there is a label whose cgroup is not there")),
+        }
+    }
+
+    fn take_cgroups(&mut self, batch: &Batch, budget: &mut Budget) -> Result<(), Stop> {
+        let cgroups = batch.cgroup_paths.len();
+        if [batch.cgroup_containers.len(), batch.cgroup_pods.len()] != [cgroups; 2] {
+            return Err(Stop::Nonsense("there is a cgroup that is incomplete"));
+        }
+        for (at, path) in batch.cgroup_paths.iter().enumerate() {
+            let (container, pod) = (&batch.cgroup_containers[at], &batch.cgroup_pods[at]);
+            budget.spend_for_number(256 + 2 * path.len() + container.len() + pod.len())?;
+            let text = |text: &'_ str| (!text.is_empty()).then(|| text.to_owned());
+            let (container, pod) = (text(container), text(pod));
+            let cgroup = Cgroup::told(path, container.as_deref(), pod.as_deref());
+            self.cgroups.push(Arc::new(cgroup));
         }
         Ok(())
     }

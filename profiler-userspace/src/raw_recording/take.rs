@@ -9,7 +9,7 @@ use super::wire::Batch;
 use crate::object::{BuildId, Proof, RecordedObject, Segment, Segments};
 use crate::profile::WindowIndex;
 use crate::profile::normalized::{
-    Label, Location, LocationIndex, NormalizedKey, NormalizedProfile, NormalizedStack,
+    CgroupIndex, Label, Location, LocationIndex, NormalizedKey, NormalizedProfile, NormalizedStack,
     NormalizedStackIndex, NormalizedWaker, ObjectIndex, Sums, WakerIndex,
 };
 use profiler_common::abi::ThreadState;
@@ -190,7 +190,7 @@ impl Taken {
             self.samples += 1;
             if let Some(window) = wanted {
                 let key = NormalizedKey {
-                    label,
+                    label: self.label(label),
                     user: self.stack(user)?,
                     kernel: self.stack(kernel)?,
                     thread_state,
@@ -210,6 +210,15 @@ impl Taken {
         if let Some(name) = self.tables.processes.get(&(pid, start)) {
             self.normalized.name_process(pid, start, name);
         }
+    }
+
+    /// A label with the profile's own index of its cgroup.
+    fn label(&mut self, label: Label) -> Label {
+        let cgroup = label.cgroup.map(|CgroupIndex(number)| {
+            let cgroup = &self.tables.cgroups[number as usize];
+            self.normalized.cgroup(cgroup)
+        });
+        Label { cgroup, ..label }
     }
 
     fn sample(&mut self, key: NormalizedKey, sums: Sums) -> Result<(), Stop> {
@@ -294,7 +303,7 @@ impl Taken {
         self.budget.spend(96)?;
         self.name_process(&entry.label);
         let waker = NormalizedWaker {
-            label: entry.label,
+            label: self.label(entry.label),
             user: self.stack(entry.user)?,
             kernel: self.stack(entry.kernel)?,
         };

@@ -7,6 +7,7 @@ use super::section::{MAGIC, VERSION};
 use super::*;
 use crate::object::{BuildId, Proof, Segment, Segments};
 use crate::profile::Wakers;
+use crate::profile::cgroup::Cgroup;
 use crate::profile::normalized::{
     Label, Location, LocationIndex, NamedFunction, NormalizedKey, NormalizedStack,
     NormalizedStackIndex, NormalizedWaker, ObjectIndex, Sums,
@@ -15,6 +16,7 @@ use crate::profile::{FrameKind, Window, WindowIndex};
 use profiler_common::abi::{Fallbacks, StackEnd, ThreadState};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 fn facts() -> Facts {
@@ -129,6 +131,17 @@ fn raw_recording(
             comm: [who % 3; 16],
             tid: (who % 2 == 0).then_some(u32::MAX - u32::from(*who)),
             cpu: (who % 4 == 0).then_some(0),
+            cgroup: (who % 3 > 0).then(|| {
+                let path = format!(
+                    "/kubepods/pod01234567-89ab-cdef-0123-456789abcdef/{:064}",
+                    who % 3
+                );
+                normalized.cgroup(&Arc::new(Cgroup::told(
+                    &path,
+                    Some("web"),
+                    Some("shop/web-1"),
+                )))
+            }),
         };
         let (user, kernel) = (
             user.map(|index| stacks[index % stacks.len()]),
@@ -188,6 +201,13 @@ fn resolved(raw_recording: &RawRecording) -> BTreeMap<(Label, String), (u64, u64
         Location::Named(name) => format!("{:?}", normalized.names()[name as usize]),
         other => format!("{other:?}"),
     };
+    let owner = |label: &Label| {
+        let label_alone = Label {
+            cgroup: None,
+            ..*label
+        };
+        (label_alone, format!("{:?}", normalized.cgroup_of(label)))
+    };
     let mut samples = BTreeMap::new();
     for (key, sums) in normalized.samples() {
         let stack = |index| {
@@ -199,12 +219,13 @@ fn resolved(raw_recording: &RawRecording) -> BTreeMap<(Label, String), (u64, u64
         let waker = key.waker.map(|index| {
             let waker = normalized.waker_at(index);
             (
-                waker.label,
+                owner(&waker.label),
                 [waker.user, waker.kernel].map(|index| index.map(stack)),
             )
         });
         let text = format!("{both:?} {:?} {waker:?}", key.thread_state);
-        let all: &mut (u64, u64) = samples.entry((key.label, text)).or_default();
+        let (label, cgroup) = owner(&key.label);
+        let all: &mut (u64, u64) = samples.entry((label, text + &cgroup)).or_default();
         *all = (all.0 + sums.weight, all.1 + sums.count);
     }
     samples
@@ -361,6 +382,7 @@ fn weights_equal_to_counts_take_no_space() {
             comm: *b"sixteen bytes ok",
             tid: None,
             cpu: None,
+            cgroup: None,
         },
         user: None,
         kernel: None,

@@ -98,6 +98,18 @@ pub(super) struct Batch {
     #[prost(uint64, repeated, tag = "21")]
     pub(super) label_cpus: Vec<u64>,
 
+    /// One more than a cgroup's number, 0 for none. None at all where no label has one.
+    #[prost(uint32, repeated, tag = "41")]
+    pub(super) label_cgroups: Vec<u32>,
+    #[prost(string, repeated, tag = "42")]
+    pub(super) cgroup_paths: Vec<String>,
+    /// Names of containers, or their short IDs; empty where there is none.
+    #[prost(string, repeated, tag = "43")]
+    pub(super) cgroup_containers: Vec<String>,
+    /// Names of pods, with their namespaces, or their UIDs.
+    #[prost(string, repeated, tag = "44")]
+    pub(super) cgroup_pods: Vec<String>,
+
     /// Differences from the one before in this section.
     #[prost(sint64, repeated, tag = "22")]
     pub(super) sample_labels: Vec<i64>,

@@ -174,6 +174,7 @@ mod tests {
                     comm,
                     tid: None,
                     cpu: None,
+                    cgroup: None,
                 },
                 user: None,
                 kernel: None,

@@ -94,6 +94,9 @@ fn cause(counter: Counter) -> &'static str {
         Counter::LostStackStore => "the store of stacks was full; raise --map-memory or lower -F",
         Counter::LostTallyTable => "the table of samples was full; raise --map-memory or lower -F",
         Counter::LostThreadTable => "the table of waiting threads was full; raise --map-memory",
+        Counter::LostCgroup => {
+            "their cgroups could not be told: there are too many; name processes (-p)"
+        }
         Counter::LostReentered => {
             "they interrupted another on the same CPU; record fewer threads (-t)"
         }

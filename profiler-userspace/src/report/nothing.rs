@@ -71,6 +71,9 @@ impl Nothing<'_> {
                     },
                 )
             }
+            Target::Cgroups(target) => format!(
+                "nothing in {target} used the CPU in {seconds:.1} s; record for longer, while it is busy, or with a higher -F"
+            ),
             // Replaced by the processes that were found.
             Target::Matching(wanted) => format!("no process that {wanted} used the CPU"),
             Target::All if self.counters.get(Counter::FilteredIdle) > 0 => format!(

@@ -3,9 +3,11 @@
 //! In: the plan, what this kernel supports. Out: the kernel, its unwind tables, and the plan as it is carried out: with
 //! the first event that this machine has, where that was left open.
 
+use super::cgroups::Watched;
 use super::events::EventHandler;
 use super::lacks::no_rows;
 use super::warm_up;
+use crate::cgroups::HierarchyKind;
 use crate::kernel::{self, Kernel, Policy, Request, Source, Support};
 use crate::machine::{self, Trouble};
 use crate::plan::{CallGraph, Children, Event, PerfEvent, PerfEventChoice, Plan, Sampling, Target};
@@ -48,6 +50,7 @@ pub(super) fn cpus(named: Option<&[u32]>) -> Result<Vec<u32>> {
 pub(super) fn attach(
     plan: &Plan,
     ids: &[u32],
+    watched: Option<Watched>,
     support: &Support,
     cpus: &[u32],
 ) -> Result<Attached> {
@@ -56,7 +59,8 @@ pub(super) fn attach(
         |event: &Event| event.probe.is_on_event() && event.perf_event == PerfEventChoice::Auto;
     // A virtual machine's kernel may list a counter that its host does not provide.
     if plan.events.iter().any(is_open) && has_cycle_counter() {
-        match attach_to(plan.settled(&PerfEvent::CYCLES), &sites, ids, support, cpus) {
+        let plan = plan.settled(&PerfEvent::CYCLES);
+        match attach_to(plan, &sites, ids, watched.clone(), (support, cpus)) {
             Err(error) if matches!(error.downcast_ref(), Some(kernel::Error::NoEvent { .. })) => {}
             result => return result,
         }
@@ -65,8 +69,8 @@ pub(super) fn attach(
         plan.settled(&PerfEvent::CPU_CLOCK),
         &sites,
         ids,
-        support,
-        cpus,
+        watched,
+        (support, cpus),
     )
 }
 
@@ -93,8 +97,8 @@ fn attach_to(
     plan: Plan,
     sites: &[UprobeSite],
     ids: &[u32],
-    support: &Support,
-    cpus: &[u32],
+    watched: Option<Watched>,
+    (support, cpus): (&Support, &[u32]),
 ) -> Result<Attached> {
     let on_events = || {
         let events = plan.events.iter().enumerate();
@@ -103,8 +107,9 @@ fn attach_to(
     for (_, event) in on_events() {
         event.sampling.check(event.perf_event(), highest_rate())?;
     }
-    let (mut kernel, loader) = load(&plan, ids, support)?;
-    let mut handler = EventHandler::new(&mut kernel, loader);
+    let hierarchy = watched.as_ref().map(Watched::kind);
+    let (mut kernel, loader) = load(&plan, ids, hierarchy, support)?;
+    let mut handler = EventHandler::new(&mut kernel, loader, watched)?;
     let mut walker = OfflineWalker::default();
     if warm_up::asks_asleep(&plan) {
         warm_up::look_at_asleep(&mut kernel, &mut handler, &mut walker);
@@ -190,6 +195,7 @@ fn switches(plan: &Plan) -> Switches {
 fn load(
     plan: &Plan,
     ids: &[u32],
+    cgroups: Option<HierarchyKind>,
     support: &Support,
 ) -> Result<(Kernel, Option<TableLoader<kernel::Tables>>)> {
     if plan.capture.call_graph == CallGraph::Dwarf && !support.can_find_mappings() {
@@ -203,7 +209,9 @@ fn load(
             Target::Processes(_) | Target::Matching(_) => TargetKind::Processes,
             Target::Launched => TargetKind::Launched,
             Target::Threads(_) => TargetKind::Threads,
+            Target::Cgroups(_) => TargetKind::Cgroups,
         },
+        cgroups,
         ids: ids.to_vec(),
         map_memory: plan.memory.map_bytes,
         unwind_memory: plan.memory.unwind_bytes,
@@ -215,10 +223,10 @@ fn load(
             .fold(0, |mask, (number, _)| mask | 1 << number),
     };
     // A suspended command is still a copy of ourselves.
-    let named: &[u32] = if plan.target == Target::Launched {
-        &[]
-    } else {
-        ids
+    let named: &[u32] = match &plan.target {
+        Target::Launched => &[],
+        Target::Cgroups(target) => &target.pids,
+        _ => ids,
     };
     let before = (plan.target == Target::All).then(CpuTimes::look);
     // Not before: a command, which has been started by now, has the limits that we came with.

@@ -66,6 +66,7 @@ impl Collector {
         kernel.drain(&mut self.raw)?;
         // All firings that were drained have ended, and their mapping events are in the queue.
         handler.take_in(kernel);
+        handler.settle_cgroups(kernel, &mut self.raw);
         self.normalizer
             .take(&mut self.raw, &mut handler.processes, &ended);
         handler.processes.close_unused();
@@ -82,6 +83,7 @@ impl Collector {
     ) -> Result<()> {
         kernel.drain_rest(&mut self.raw)?;
         handler.take_in(kernel);
+        handler.settle_cgroups(kernel, &mut self.raw);
         Ok(())
     }
 

@@ -109,7 +109,7 @@ fn examine(
                 function.file = std::env::current_exe().unwrap_or_default();
             }
         }
-        match attach(&plan, &ours, &support, &cpus) {
+        match attach(&plan, &ours, None, &support, &cpus) {
             Ok(mut attached) => {
                 let detached = attached.kernel.detach();
                 match detached {
@@ -143,7 +143,7 @@ fn sample(
     cpus: &[u32],
     examination: &mut Examination,
 ) -> Result<()> {
-    let mut attached = attach(plan, named, support, cpus)?;
+    let mut attached = attach(plan, named, None, support, cpus)?;
     let began = Instant::now();
     while began.elapsed() < TRIAL {
         std::hint::spin_loop();

@@ -4,13 +4,16 @@
 //! open; unwind tables asked for. A process's own mappings are read where that says more: which other files it maps,
 //! whose tables may be wanted next, and where it publishes code that it makes.
 
+use super::cgroups::Watched;
 use super::rescans::RescanQueue;
 use crate::kernel::{self, Kernel, KernelEvent};
 use crate::process::{
     FunctionEvent, Look, MappingEvent, ProcessKey, Processes, Todo, Unopened, vdso,
 };
+use crate::profile::raw::RawProfile;
 use crate::runtime::Namer;
 use crate::unwind::loader::{CodeKeys as _, TableLoader};
+use anyhow::Result;
 use std::time::{Duration, Instant};
 
 /// A process is young for this long. Those that are older have loaded what they begin with.
@@ -23,22 +26,40 @@ pub(super) struct EventHandler {
     pub(super) loader: Option<TableLoader<kernel::Tables>>,
     pub(super) rescans: RescanQueue,
     namer: Namer,
+    /// None where the kernel has no cgroups, or does not tell them apart.
+    cgroups: Option<Watched>,
 }
 
 impl EventHandler {
     /// No process has been sampled yet.
-    pub(super) fn new(kernel: &mut Kernel, loader: Option<TableLoader<kernel::Tables>>) -> Self {
+    pub(super) fn new(
+        kernel: &mut Kernel,
+        loader: Option<TableLoader<kernel::Tables>>,
+        cgroups: Option<Watched>,
+    ) -> Result<Self> {
         let mut processes = Processes::holding_files();
         processes.compare_start_times();
         if kernel.reports_mappings() {
             let key = vdso::mapping().and_then(|mapping| kernel.code_key_at(mapping.start));
             processes.note_vdso(key);
         }
-        Self {
+        let mut cgroups = cgroups.filter(|_| kernel.has_cgroups());
+        if let Some(cgroups) = &mut cgroups {
+            cgroups.begin(kernel, &mut processes)?;
+        }
+        Ok(Self {
             processes,
             loader,
             rescans: RescanQueue::default(),
             namer: Namer::default(),
+            cgroups,
+        })
+    }
+
+    /// Settles to which cgroups samples belong that were drained, whose events were taken in.
+    pub(super) fn settle_cgroups(&mut self, kernel: &mut Kernel, raw: &mut RawProfile) {
+        if let Some(cgroups) = &mut self.cgroups {
+            cgroups.settle(kernel, &mut self.processes, raw);
         }
     }
 
@@ -59,6 +80,11 @@ impl EventHandler {
                 }
                 KernelEvent::UndescribedCode(process_key, address) => {
                     undescribed.push((process_key, address));
+                }
+                KernelEvent::Cgroup(event) => {
+                    if let Some(cgroups) = &mut self.cgroups {
+                        cgroups.meet(kernel, &mut self.processes, &event);
+                    }
                 }
                 KernelEvent::HalfFull => drain = true,
             }

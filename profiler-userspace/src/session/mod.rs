@@ -4,6 +4,7 @@
 //! sees all others, and the only one that knows of time passing.
 
 mod attach;
+mod cgroups;
 mod collector;
 mod cpus;
 mod doctor;
@@ -34,6 +35,7 @@ use crate::report::findings::Finding;
 use crate::targets::{processes, tasks};
 use anyhow::{Context as _, Result};
 use attach::{Attached, attach, cpus};
+use cgroups::Watched;
 pub use doctor::{Examination, doctor};
 use lacks::lacks;
 use launch::{Says, SuspendedCommand};
@@ -76,10 +78,12 @@ async fn record(plan: &Plan, check: &dyn Fn() -> Result<(), String>) -> Result<O
     tasks::check_proc().map_err(doctor::referred)?;
     let mut target = processes::resolved(&plan.target, plan.children)?;
     let ended = tasks::without_ended(&mut target)?;
-    let plan = &Plan {
+    let mut plan = Plan {
         target,
         ..plan.clone()
     };
+    let watched = Watched::of(&mut plan)?;
+    let plan = &plan;
     let cpus = cpus(plan.cpus.as_deref()).map_err(doctor::referred)?;
     let mut signals = Signals::listen()?;
     let suspended = match &plan.launch {
@@ -112,7 +116,7 @@ async fn record(plan: &Plan, check: &dyn Fn() -> Result<(), String>) -> Result<O
         handler,
         mut walker,
         plan,
-    } = attach(plan, &ids, &support, &cpus).map_err(doctor::referred)?;
+    } = attach(plan, &ids, watched, &support, &cpus).map_err(doctor::referred)?;
     let has_tables = handler.loader.is_some();
     for lack in lacks(&plan, &support, has_tables) {
         recording_info.remark(Finding::note(lack.to_string()));

@@ -74,6 +74,7 @@ mod tests {
             comm: [b'a'; 16],
             tid: None,
             cpu: None,
+            cgroup: None,
         };
         for kernel in [timer, write] {
             let waker = normalized.waker(NormalizedWaker {

@@ -304,6 +304,7 @@ fn labels(of: &Label, normalized: &NormalizedProfile, profile: &mut Profile) -> 
         start: of.start,
         tid: of.tid,
         cpu: of.cpu,
+        cgroup: normalized.cgroup_of(of).cloned(),
         ..Labels::default()
     })
 }

@@ -214,14 +214,15 @@ impl Normalizer {
                 .or_default();
             parts.0 |= Parts::of(sample.thread_state, sample.event).0;
             let waker = waker.zip(woke.flatten()).map(|(waker, (user, kernel))| {
+                let label = self.label(&waker.who, known.processes);
                 self.normalized.waker(NormalizedWaker {
-                    label: Label::from(&waker.who),
+                    label,
                     user,
                     kernel,
                 })
             });
             let key = NormalizedKey {
-                label: Label::from(&sample.who),
+                label: self.label(&sample.who, known.processes),
                 user,
                 kernel,
                 thread_state: sample.thread_state,
@@ -235,6 +236,12 @@ impl Normalizer {
             };
             self.normalized.add(key, sums);
         }
+    }
+
+    /// The label of an owner.
+    fn label(&mut self, who: &Who, processes: &Processes) -> Label {
+        let cgroup = processes.cgroup(who.cgroup);
+        Label::of(who, cgroup.map(|cgroup| self.normalized.cgroup(cgroup)))
     }
 
     /// Both stacks of a thread; none if the user stack has to wait.

@@ -72,7 +72,9 @@ pub(crate) fn without_ended(target: &mut Target) -> Result<Vec<u32>> {
     let (ids, check): (_, Check) = match target {
         Target::Processes(ids) => (ids, check_process),
         Target::Threads(ids) => (ids, check_thread),
-        Target::All | Target::Launched | Target::Matching(_) => return Ok(Vec::new()),
+        Target::All | Target::Launched | Target::Matching(_) | Target::Cgroups(_) => {
+            return Ok(Vec::new());
+        }
     };
     let (mut running, mut ended, mut first) = (Vec::new(), Vec::new(), None);
     for &id in &*ids {
@@ -153,7 +155,8 @@ fn process_of(id: u32) -> Option<u32> {
 pub(crate) fn ids(target: &Target) -> &[u32] {
     match target {
         Target::Processes(ids) | Target::Threads(ids) => ids,
-        Target::All | Target::Launched | Target::Matching(_) => &[],
+        // Processes in cgroups come and go.
+        Target::All | Target::Launched | Target::Matching(_) | Target::Cgroups(_) => &[],
     }
 }
 

@@ -93,19 +93,29 @@ pub(crate) fn of_target(
                 return Err("the command is not linked with".to_owned());
             }
         }
+        Target::Cgroups(target) => {
+            targets.extend(of_any(&target.pids, is_meant));
+            if targets.is_empty() {
+                return Err(format!("no process in {target} has mapped"));
+            }
+        }
         Target::All => {
-            let all = tasks::busiest().into_iter();
-            let of_all = all.flat_map(|id| mapped(id, is_meant));
-            targets.extend(distinct(of_all.map(|target| UprobeTarget {
-                process: None,
-                ..target
-            })));
+            targets.extend(of_any(&tasks::busiest(), is_meant));
             if targets.is_empty() {
                 return Err("no process has mapped".to_owned());
             }
         }
     }
     Ok(targets)
+}
+
+/// The files that these processes have mapped, to be watched in all processes: others may come.
+fn of_any(ids: &[u32], is_meant: &dyn Fn(&Path) -> bool) -> impl Iterator<Item = UprobeTarget> {
+    let of_all = ids.iter().flat_map(move |&id| mapped(id, is_meant));
+    distinct(of_all.map(|target| UprobeTarget {
+        process: None,
+        ..target
+    }))
 }
 
 /// Each file once.

@@ -168,17 +168,10 @@ pub(super) const FLAGS: &[Flag] = &[
         "stacks have no table of fixed size here",
     ),
     (
-        &["--cgroup", "--cgroupmap", "-G"],
+        &["--cgroupmap", "-G"],
         true,
-        Instead::Line("flame-bpf -d 10 -p $(paste -sd, /sys/fs/cgroup/NAME/cgroup.procs)"),
-        "cgroups are no targets; name the processes in one",
-    ),
-    (
-        &["--container", "--pod", "--unit"],
-        true,
-        Instead::Line("flame-bpf -d 10 --children -p PID"),
-        "containers, pods and units are no targets; name the first process of one (`docker inspect -f '{{.State.Pid}}' NAME`, \
-         `systemctl show -P MainPID NAME`)",
+        Instead::Line("flame-bpf -d 10 --cgroup PATH"),
+        "cgroups are named by their paths",
     ),
     (
         &["--native", "--idle", "--gil"],

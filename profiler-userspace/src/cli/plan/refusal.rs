@@ -229,9 +229,14 @@ pub(super) fn of_selection(
         "--thread with a TID needs --per-thread, which tells threads apart; to sample one alone: -t TID"
     );
     let outputs = || events.iter().flat_map(|event| &event.outputs);
+    let is_all = selection.is_all() && stacks.root_per.is_none();
     ensure!(
-        selection.is_all() || live || outputs().any(|output| output.format().is_some()),
+        is_all || live || outputs().any(|output| output.format().is_some()),
         "a raw recording keeps everything; select when it is drawn, with `flame-bpf render`"
+    );
+    ensure!(
+        stacks.root_per.is_none() || !live,
+        "a live view tells processes apart; leave out --root-per, or record without --live and `top`"
     );
     Ok(())
 }

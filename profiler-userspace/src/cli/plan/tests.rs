@@ -102,6 +102,7 @@ fn without_flags_the_whole_machine_is_recorded_until_ctrl_c() {
                 threads: false,
                 cpus: false,
             },
+            root_per: None,
         },
         title: None,
         selection: Selection::default(),

@@ -3,9 +3,11 @@
 //! In: keys and values, in any order. Out: labels as recordings have them.
 
 use crate::pprof::Sample;
+use crate::profile::cgroup::Cgroup;
 use crate::profile::normalized::LocationIndex;
 use crate::profile::{Labels, Profile, marks};
 use profiler_common::abi::ThreadState;
+use std::sync::Arc;
 
 /// Keys of labels, by what they say. A file may have several; the first of these counts, whatever order they are in, and of
 /// one key the least value.
@@ -40,6 +42,8 @@ pub(super) fn of<'a>(sample: &Sample, text: impl Fn(i64) -> &'a str) -> (Labels,
         cpu: number(&["cpu"]),
         process: named(PROCESS),
         comm: named(COMM),
+        cgroup: texts("cgroup")
+            .map(|path| Arc::new(Cgroup::told(path, texts("container"), texts("pod")))),
         source: named(&["source"]),
         ..Labels::default()
     };

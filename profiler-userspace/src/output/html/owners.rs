@@ -4,18 +4,30 @@
 //! more than they are.
 
 use super::packed::{Columns, Names};
+use crate::profile::cgroup::Cgroup;
 use crate::profile::fold::visible;
 use crate::profile::{CallTree, Labels, LabelsIndex, Profile};
 use indexmap::IndexSet;
 
-/// An owner: its name, process, thread and CPU, and the thread's name where that is another.
-type Owner = (
-    Option<String>,
-    Option<u32>,
-    Option<u32>,
-    Option<u32>,
-    Option<String>,
-);
+/// An owner.
+#[derive(PartialEq, Eq, Hash)]
+struct Owner {
+    name: Option<String>,
+    /// The thread's name, where that is another.
+    thread: Option<String>,
+    container: Option<String>,
+    pod: Option<String>,
+    unit: Option<String>,
+    pid: Option<u32>,
+    tid: Option<u32>,
+    cpu: Option<u32>,
+}
+
+/// A column of what owners are called, or belong to.
+type Named = (&'static str, fn(&Owner) -> &Option<String>);
+
+/// A column of numbers.
+type Numbered = (&'static str, fn(&Owner) -> Option<u32>);
 
 /// The owners of a profile's samples.
 pub(super) struct Owners {
@@ -50,29 +62,44 @@ impl Owners {
 
     /// Adds the columns.
     pub(super) fn push(&self, names: &mut Names, columns: &mut Columns) {
-        let number = |number: &Option<u32>| number.map_or(0, |number| u64::from(number) + 1);
-        let mut named = |name: &Option<String>| {
-            let name = name.as_deref();
-            name.map_or(0, |name| names.number(&visible(name)) + 1)
-        };
-        let name = self.all.iter().map(|(name, ..)| named(name));
-        columns.push("owner_name", name);
-        let thread = self.all.iter().map(|(.., thread)| named(thread));
-        columns.push("owner_thread", thread);
-        columns.push("owner_pid", self.all.iter().map(|(_, pid, ..)| number(pid)));
-        columns.push(
-            "owner_tid",
-            self.all.iter().map(|(_, _, tid, ..)| number(tid)),
-        );
-        columns.push(
-            "owner_cpu",
-            self.all.iter().map(|(_, _, _, cpu, _)| number(cpu)),
-        );
+        let named: [Named; 5] = [
+            ("owner_name", |owner| &owner.name),
+            ("owner_thread", |owner| &owner.thread),
+            ("owner_container", |owner| &owner.container),
+            ("owner_pod", |owner| &owner.pod),
+            ("owner_unit", |owner| &owner.unit),
+        ];
+        for (column, of) in named {
+            let values = self.all.iter().map(|owner| {
+                let name = of(owner).as_deref();
+                name.map_or(0, |name| names.number(&visible(name)) + 1)
+            });
+            columns.push(column, values);
+        }
+        let numbered: [Numbered; 3] = [
+            ("owner_pid", |owner| owner.pid),
+            ("owner_tid", |owner| owner.tid),
+            ("owner_cpu", |owner| owner.cpu),
+        ];
+        for (column, of) in numbered {
+            let values =
+                (self.all.iter()).map(|owner| of(owner).map_or(0, |number| u64::from(number) + 1));
+            columns.push(column, values);
+        }
     }
 }
 
 fn owner(labels: &Labels) -> Owner {
     let text = |name: Option<&str>| name.map(str::to_owned);
-    let Labels { pid, tid, cpu, .. } = labels;
-    (text(labels.name()), *pid, *tid, *cpu, text(labels.thread()))
+    let cgroup = labels.cgroup.as_deref();
+    Owner {
+        name: text(labels.name()),
+        thread: text(labels.thread()),
+        container: cgroup.and_then(Cgroup::container_name),
+        pod: cgroup.and_then(Cgroup::pod_name),
+        unit: cgroup.and_then(Cgroup::unit_name),
+        pid: labels.pid,
+        tid: labels.tid,
+        cpu: labels.cpu,
+    }
 }

@@ -9,6 +9,7 @@ use crate::profile::{Activity, FrameKind, Labels, Profile, Sample};
 use opentelemetry_proto::tonic::common::v1::any_value::Value as WireValue;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue};
 use profiler_common::abi::ThreadState;
+use std::sync::Arc;
 
 /// Keys, and the values of those that have one.
 pub(super) type Attributes = Vec<(&'static str, Value)>;
@@ -48,13 +49,34 @@ pub(super) fn resource(labels: &Labels, sender: Option<&Sender>) -> Vec<KeyValue
     let source = labels.source.clone().map(Value::Text);
     let pid = labels.pid.map(id);
     let title = labels.process.clone().map(Value::Text);
-    let service = sender.map(|sender| Value::Text(sender.service_of(labels).to_owned()));
+    let service = sender.map(|sender| Value::Text(sender.service_of(labels)));
     let host = sender.map(|sender| Value::Text(sender.host.clone()));
+    let cgroup = labels.cgroup.as_deref();
+    let container = cgroup.and_then(|cgroup| cgroup.container.as_ref());
+    let pod = cgroup.and_then(|cgroup| cgroup.pod.as_ref());
+    let text = |text: &str| Value::Text(text.to_owned());
+    let some = |name: Option<&Arc<str>>| name.map(|name| text(name));
     let attributes = known([
         ("service.name", service),
         ("host.name", host),
         ("process.pid", pid),
         ("process.title", title),
+        ("process.linux.cgroup", cgroup.map(|it| text(&it.path))),
+        ("container.id", container.map(|it| text(&it.id))),
+        (
+            "container.name",
+            some(container.and_then(|it| it.name.as_ref())),
+        ),
+        ("k8s.pod.uid", pod.map(|it| text(&it.uid))),
+        ("k8s.pod.name", some(pod.and_then(|it| it.name.as_ref()))),
+        (
+            "k8s.namespace.name",
+            some(pod.and_then(|it| it.namespace.as_ref())),
+        ),
+        (
+            "flame_bpf.systemd.unit",
+            some(cgroup.and_then(|it| it.unit.as_ref())),
+        ),
         ("flame_bpf.source", source),
     ]);
     let attributes = attributes.into_iter().map(|(key, value)| KeyValue {

@@ -52,7 +52,8 @@ pub(super) fn rows(profile: &Profile, dictionary: &mut Dictionary<'_>) -> Rows {
         let labels = profile.labels_at(sample.labels);
         // Without their IDs, processes of one name are one.
         let name = labels.pid.is_none().then(|| labels.name());
-        let process = (labels.source.as_deref(), labels.pid, labels.start, name);
+        let source = (labels.source.as_deref(), labels.cgroup.as_deref());
+        let process = (source, labels.pid, labels.start, name);
         let process = processes.entry(process);
         let number = process.index() as u32;
         let (_, total) = process.or_insert((sample.labels, 0));

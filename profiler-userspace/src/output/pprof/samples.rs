@@ -5,6 +5,7 @@
 use super::super::leaf_first;
 use super::tables::Tables;
 use crate::pprof::Label;
+use crate::profile::cgroup::Cgroup;
 use crate::profile::{Labels, LabelsIndex, Profile, Sample};
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
@@ -68,9 +69,11 @@ impl Samples<'_, '_> {
             pid,
             tid,
             cpu,
+            cgroup,
             source,
             ..
         } = self.profile.labels_at(index);
+        let cgroup = cgroup.as_deref();
         // As text: some readers drop labels that are numbers.
         let text = |number: &Option<u32>| number.map(|number| number.to_string());
         let all = [
@@ -79,6 +82,10 @@ impl Samples<'_, '_> {
             ("pid", text(pid)),
             ("tid", text(tid)),
             ("cpu", text(cpu)),
+            ("cgroup", cgroup.map(|it| it.path.to_string())),
+            ("container", cgroup.and_then(Cgroup::container_name)),
+            ("pod", cgroup.and_then(Cgroup::pod_name)),
+            ("unit", cgroup.and_then(Cgroup::unit_name)),
             ("source", source.clone()),
         ];
         for (key, value) in all {

@@ -1,5 +1,6 @@
 use super::*;
 use crate::pprof::Line;
+use crate::profile::cgroup::Cgroup;
 use crate::profile::{
     Frame, FrameKind, FrameProfile, Labels, Sample, Unit, Window, WindowIndex, WindowTotals, fold,
 };
@@ -111,6 +112,7 @@ fn a_file_keeps_to_what_parca_and_pyroscope_take() {
         pid: Some(1),
         tid: Some(0),
         cpu: Some(3),
+        cgroup: Some(Cgroup::of_path("/a.slice/nginx.service").into()),
         source: Some("host-1".to_owned()),
         ..Labels::default()
     };

@@ -136,6 +136,9 @@ impl<'a> Finishing<'a> {
         let shown = symbolized.map(|symbolized| {
             let mut shown = viewed(symbolized, origin, off_cpu);
             shown.label_frames = plan.capture.label_frames;
+            if let Some(part) = plan.capture.root_per {
+                shown.root_per(part);
+            }
             shown
         });
         let raw_recording = raw_recording.as_ref();

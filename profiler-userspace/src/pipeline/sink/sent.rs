@@ -103,6 +103,7 @@ impl Sent {
             process: labels.name().map(str::to_owned),
             comm: labels.comm.filter(|_| plan.capture.per_thread),
             source: labels.source,
+            cgroup: labels.cgroup,
             cpu: labels.cpu,
             // A server would make a series of each.
             pid: None,

@@ -1,4 +1,5 @@
 use super::*;
+use crate::profile::cgroup::{Cgroup, CgroupPart, CgroupPattern};
 use crate::profile::fold::{FoldStyle, fold, parse};
 use crate::profile::{Frame, FrameKind, FrameProfile, Unit, Window};
 use proptest::prelude::*;
@@ -154,6 +155,45 @@ fn owned() -> Profile {
         frames.push_of(labels, &stack, weight, weight);
     }
     frames.into_profile()
+}
+
+#[test]
+fn samples_are_selected_by_cgroup() {
+    let mut frames = FrameProfile::new(Profile::new(Unit::Samples, Window::default()));
+    let stack: [Frame; 0] = [];
+    for (path, weight) in [
+        (Some("/a.slice/nginx.service"), 1),
+        (Some("/b"), 2),
+        (None, 4),
+    ] {
+        let labels = Labels {
+            comm: Some("x".to_owned()),
+            cgroup: path.map(|path| Cgroup::of_path(path).into()),
+            ..Labels::default()
+        };
+        frames.push_of(labels, &stack, weight, weight);
+    }
+    let mut profile = frames.into_profile();
+    let selected = |pattern: CgroupPattern| {
+        let selection = Selection {
+            cgroups: vec![pattern],
+            ..Selection::default()
+        };
+        let selected = selection.of(profile.clone()).unwrap();
+        (selected.profile.total_weight(), selected.left_out[0].reason)
+    };
+    assert_eq!(selected(CgroupPattern::unit("nginx")), (1, Reason::Cgroup));
+    assert_eq!(
+        selected(CgroupPattern::Path("/".to_owned())),
+        (3, Reason::Cgroup)
+    );
+    profile.root_per(CgroupPart::Unit);
+    assert_eq!(text(&profile), "[no unit];x 6\nnginx.service;x 1\n");
+    let without = Selection {
+        cgroups: vec![CgroupPattern::unit("nginx")],
+        ..Selection::default()
+    };
+    assert!(without.of(owned()).is_err());
 }
 
 #[test]

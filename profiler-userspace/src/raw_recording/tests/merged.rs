@@ -20,7 +20,14 @@ fn lines(merged: Merged) -> BTreeMap<String, (u64, u64)> {
         let locations: Vec<String> = stack.locations.iter().map(location).collect();
         Some((locations, stack.end, stack.fallbacks))
     };
-    let label = |label: &Label| (*label, normalized.process_name(label));
+    let label = |label: &Label| {
+        let names = (normalized.process_name(label), normalized.cgroup_of(label));
+        let alone = Label {
+            cgroup: None,
+            ..*label
+        };
+        (alone, names)
+    };
     let line = |(key, sums): (&NormalizedKey, Sums)| {
         let waker = key.waker.map(|waker| normalized.waker_at(waker));
         let waker = waker.map(|it| (label(&it.label), stack(it.user), stack(it.kernel)));

@@ -49,6 +49,7 @@ fn every_loss_is_named_with_the_flag_that_avoids_it() {
         let text = balance(&[(counter, 3)], &[]);
         let remedy = match counter {
             Counter::LostReentered => "-t",
+            Counter::LostCgroup => "-p",
             _ => "--map-memory",
         };
         assert!(

@@ -53,6 +53,7 @@ fn who() -> impl Strategy<Value = Who> {
             comm,
             tid,
             cpu,
+            cgroup: 0,
         })
 }
 

@@ -73,6 +73,7 @@ fn raw(process_key: ProcessKey, addresses: &[u64]) -> RawProfile {
             comm: *b"test\0\0\0\0\0\0\0\0\0\0\0\0",
             tid: None,
             cpu: None,
+            cgroup: 0,
         },
         user: Some(StackIndex(0)),
         kernel: None,

@@ -7,7 +7,8 @@ const STATES = ['running', 'runnable', 'blocked'];
 
 // The choice that leaves everything in.
 function everything() {
-  return { process: -1, name: -1, thread: -1, cpu: -1, state: 'all', range: null, measure: 'weight' };
+  const ways = Object.fromEntries(WAYS.map((way) => [way, -1]));
+  return { ...ways, state: 'all', range: null, measure: 'weight' };
 }
 
 function statesOf(profile) {

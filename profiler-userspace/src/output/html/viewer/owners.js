@@ -1,11 +1,11 @@
-// Processes, threads and CPUs: what samples can be filtered and grouped by.
+// Processes, threads, CPUs, containers, pods and units: what samples can be filtered and grouped by.
 //
 // In: a profile's owners. Out: for each way to tell owners apart, its keys, what they read as, and which key each owner
 // has. A way exists where the recording tells more than one apart.
 
 // What owners are told apart by, and what that is called.
-const WAYS = ['name', 'process', 'thread', 'cpu'];
-const WAY_LABELS = { name: 'name', process: 'process', thread: 'thread', cpu: 'CPU' };
+const WAYS = ['name', 'process', 'thread', 'cpu', 'container', 'pod', 'unit'];
+const WAY_LABELS = { name: 'name', process: 'process', thread: 'thread', cpu: 'CPU', container: 'container', pod: 'pod', unit: 'unit' };
 
 function ownerWays(profile) {
   const owners = profile.owners;
@@ -20,6 +20,9 @@ function ownerWays(profile) {
     process: (i) => (owners.pid[i] === null ? null : processNames.get(owners.pid[i]) + ' (' + owners.pid[i] + ')'),
     thread: (i) => (owners.tid[i] === null ? null : (owners.thread[i] || owners.name[i] || 'thread') + ' [tid ' + owners.tid[i] + ']'),
     cpu: (i) => (owners.cpu[i] === null ? null : 'CPU ' + owners.cpu[i]),
+    container: (i) => owners.container[i],
+    pod: (i) => owners.pod[i],
+    unit: (i) => owners.unit[i],
   };
   const ways = {};
   for (const way of WAYS) {

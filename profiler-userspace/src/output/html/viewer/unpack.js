@@ -123,10 +123,14 @@ function unpackNodes(up, frames) {
 
 function unpackOwners(columns, names) {
   const known = (column) => Array.from(column, (value) => (value > 0 ? value - 1 : null));
+  const named = (column) => known(column).map((name) => (name === null ? null : names[name]));
   return {
     count: columns.owner_name.length,
-    name: known(columns.owner_name).map((name) => (name === null ? null : names[name])),
-    thread: known(columns.owner_thread).map((name) => (name === null ? null : names[name])),
+    name: named(columns.owner_name),
+    thread: named(columns.owner_thread),
+    container: named(columns.owner_container),
+    pod: named(columns.owner_pod),
+    unit: named(columns.owner_unit),
     pid: known(columns.owner_pid),
     tid: known(columns.owner_tid),
     cpu: known(columns.owner_cpu),
