@@ -756,12 +756,11 @@ fn two_ranges_are_compared_as_two_recordings_are() {
     const HALF: u32 = 15;
     let mut random = fastrand::Rng::with_seed(3);
     let mut stacks: [Vec<(Vec<Frame>, u64, u32)>; 2] = [Vec::new(), Vec::new()];
-    for side in 0..2 {
+    for (stacks, parse) in stacks.iter_mut().zip([20, 45]) {
         for window in 0..HALF {
-            let parse = if side == 0 { 20 } else { 45 };
             for (name, usual) in [("parse", parse), ("send", 60), ("sort", 30), ("rare", 0)] {
                 let weight = usual + random.u64(..6);
-                stacks[side].push((stack(&format!("sh;main;{name}")), weight, window));
+                stacks.push((stack(&format!("sh;main;{name}")), weight, window));
             }
         }
     }

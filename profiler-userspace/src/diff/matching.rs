@@ -56,7 +56,7 @@ impl Class {
     }
 }
 
-/// What is known of both sides to match frames by.
+/// Facts of both sides by which frames are matched.
 #[derive(Debug, Default)]
 pub(super) struct Matching {
     /// The modules that both sides ran in the same builds, as their build IDs say.

@@ -172,7 +172,7 @@ pub(super) fn seconds(profile: &Profile) -> f64 {
     profile.windows.iter().map(length).sum()
 }
 
-/// What profiles of a unit are for each second: time where samples stand for some.
+/// Quantity of profiles of a unit for each second: time where samples stand for some.
 pub(super) fn quantity_of_time<'p>(
     mut profiles: impl Iterator<Item = &'p Profile>,
     unit: &Unit,
