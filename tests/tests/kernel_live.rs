@@ -196,5 +196,8 @@ fn interpreters_own_frames_are_left_out_as_they_are_in_files_and_native_ones_on_
     assert!(rows.clone().all(|row| row.contains("[py]")), "{screen:?}");
     assert!(rows.count() > 0, "{screen:?}");
     tmux.keys(&["q"]);
+    // The command goes on; Ctrl-C ends both.
+    tmux.wait_for_flags(AS_BEFORE);
+    tmux.keys(&["C-c"]);
     assert_clean(&tmux, &["0", "130", "143"], "ended");
 }

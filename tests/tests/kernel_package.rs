@@ -43,6 +43,8 @@ fn the_package_draws_its_first_graph_in_an_empty_root() {
     assert!(installed.status.success(), "{said}");
     for file in [
         "usr/bin/flame-bpf",
+        "usr/lib/systemd/system/flame-bpf.service",
+        "etc/flame-bpf/service.toml",
         "usr/share/man/man1/flame-bpf.1.gz",
         "usr/share/bash-completion/completions/flame-bpf",
         "usr/share/zsh/vendor-completions/_flame-bpf",

@@ -271,11 +271,12 @@ fn a_report_is_lines_of_80_columns_that_no_terminal_obeys() {
         }
         let (total, unit) = (made_up.total(), made_up.profile.unit.noun());
         // Times and bytes are in units that suit them, all else is whole, with commas.
-        let is_said = match made_up.profile.unit {
-            Unit::Nanoseconds => {
-                let units = [" s: ", " ms: ", " µs: "];
-                units.iter().any(|unit| report.contains(unit))
-            }
+        let has_any = |units: &[&str]| units.iter().any(|unit| report.contains(unit));
+        let is_said = match &made_up.profile.unit {
+            Unit::Nanoseconds => has_any(&[" s: ", " ms: ", " µs: "]),
+            Unit::Events(name) if name == "bytes" => has_any(&[
+                " B: ", " bytes: ", " kB: ", " MB: ", " GB: ", " TB: ", " PB: ", " EB: ",
+            ]),
             _ => {
                 let whole = format!("\n{total} {unit}: ").replace(',', "");
                 report.replace(',', "").contains(&whole)

@@ -265,6 +265,9 @@ fn file_system(workspace: &Workspace, folder: &Path) -> Result<Vec<u8>> {
         ("busybox", busybox),
         ("python3", PathBuf::from(PYTHON)),
     ];
+    // Busybox's makes no cgroup namespaces.
+    let unshare = debian::in_path("unshare").context("util-linux has unshare")?;
+    programs.push(("util-unshare", unshare));
     for name in INTERPRETERS {
         let path = debian::in_path(name);
         let path = path.with_context(|| format!("{name} was installed and is not in PATH"))?;

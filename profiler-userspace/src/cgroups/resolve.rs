@@ -35,7 +35,7 @@ pub struct Resolved {
 pub fn resolve(wanted: &[CgroupPattern]) -> Result<Resolved> {
     let hierarchies = Hierarchy::all();
     let mounted = hierarchies.into_iter().filter(|it| it.mount.is_some());
-    let mut first: Option<Vec<(u64, Arc<Cgroup>)>> = None;
+    let mut anywhere: Option<Vec<(u64, Arc<Cgroup>)>> = None;
     for hierarchy in mounted {
         let Some(patterns) = in_hierarchy(wanted, &hierarchy) else {
             continue;
@@ -51,9 +51,9 @@ pub fn resolve(wanted: &[CgroupPattern]) -> Result<Resolved> {
                 pids,
             });
         }
-        first.get_or_insert(there);
+        anywhere.get_or_insert_default().extend(there);
     }
-    match first {
+    match anywhere {
         Some(there) => bail!("{}", refusal(wanted, &there)),
         None => bail!(
             "no cgroup hierarchy is mounted here that has {}; mount it: mount -t cgroup2 none /sys/fs/cgroup, and in a container give it the host's: \

@@ -42,6 +42,18 @@ namespace() {
         flame-bpf -v -p $! -d 2 -F 99 -f'
 }
 
+# The profiler is in a cgroup namespace with a mount of its own, and names a cgroup as that shows it.
+cgroup() {
+    mount -t cgroup2 none /sys/fs/cgroup
+    mkdir -p /sys/fs/cgroup/box/inner
+    echo "$shares" >/sys/fs/cgroup/box/inner/cgroup.procs
+    sh -c 'echo $$ >/sys/fs/cgroup/box/cgroup.procs
+        exec util-unshare --cgroup --mount sh -c "
+            umount /sys/fs/cgroup
+            mount -t cgroup2 none /sys/fs/cgroup
+            exec flame-bpf -v --cgroup /inner -d 2 -F 499 -f"'
+}
+
 # The command shares its standard output with flame-bpf, so the stacks go elsewhere.
 launch() {
     flame-bpf -v -F 499 -o /tmp/launch.folded -- exit_code 7 200 200
@@ -77,6 +89,7 @@ step machine flame-bpf -v -a -d 1 -F 99 -f
 step kernel-stacks flame-bpf -v -a -K -I -d 1 -F 99 -f
 step labels flame-bpf -v -a --per-thread --per-cpu -I -d 1 -F 99 -f
 step namespace namespace
+step cgroup cgroup
 step tracepoint flame-bpf -v -e sched:sched_switch -a -d 1 -f
 step events several cpu-clock task-clock page-faults context-switches cpu-migrations minor-faults major-faults \
     cgroup-switches

@@ -77,6 +77,11 @@ const STEPS: &[Expected] = &[
         shape: Shape::Holds(WORK),
     },
     Expected {
+        step: "cgroup",
+        exit: 0,
+        shape: Shape::Shares,
+    },
+    Expected {
         step: "tables",
         exit: 0,
         shape: Shape::Complete,

@@ -6,6 +6,7 @@ use opentelemetry_proto::tonic::collector::profiles::v1development as service;
 use opentelemetry_proto::tonic::profiles::v1development as wire;
 use std::collections::{BTreeMap, HashSet};
 use std::io::Read as _;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const WINDOW: u64 = 1_795_385_600;
@@ -189,4 +190,33 @@ fn what_a_collector_did_not_want_is_counted() {
         assert_eq!(Protocol::Otlp.rejected("application/x-protobuf", answer), 0);
         assert_eq!(Protocol::Otlp.rejected("application/json", answer), 0);
     }
+}
+
+#[test]
+fn processes_of_one_name_in_two_cgroups_are_two_series() {
+    let mut profile = profile();
+    profile.change_labels(|labels| {
+        let path = match labels.name() {
+            Some("nginx") => "/system.slice/nginx.service",
+            _ => "/user.slice/session-1.scope",
+        };
+        Labels {
+            comm: Some("nginx".to_owned()),
+            cgroup: Some(Arc::new(Cgroup::told(path, None, None))),
+            ..labels
+        }
+    });
+    let series = pushed(&profile, &sender());
+    let said: Vec<_> = series.iter().map(labels).collect();
+    assert_eq!(said.len(), 2);
+    assert_ne!(said[0]["cgroup"], said[1]["cgroup"]);
+    assert_ne!(series[0].samples[0].id, series[1].samples[0].id);
+    // A scope is no service.
+    assert_eq!(said[0]["service_name"], "nginx.service");
+    assert_eq!(said[1]["service_name"], "nginx");
+    let resources = otlp(&profile, &sender()).resource_profiles;
+    let ids: HashSet<_> = (resources.iter())
+        .map(|of| of.scope_profiles[0].profiles[0].profile_id.clone())
+        .collect();
+    assert_eq!((resources.len(), ids.len()), (2, 2));
 }
