@@ -201,9 +201,23 @@ impl Normalizer {
         };
         for sample in &raw_now.samples {
             let waker = sample.waker.map(|index| raw_now.waker_at(index));
-            let own = self.stacks(&mut known, &sample.who, sample.user, sample.kernel);
-            let woke =
-                waker.map(|waker| self.stacks(&mut known, &waker.who, waker.user, waker.kernel));
+            let is_marked = |who: &Who| self.marked == Some(who.tgid);
+            let (is_own_marked, is_waker_marked) = (
+                is_marked(&sample.who),
+                waker.is_some_and(|waker| is_marked(&waker.who)),
+            );
+            let own = match is_own_marked {
+                true => Some((Some(self.mark_of_profiler()), None)),
+                false => self.stacks(&mut known, &sample.who, sample.user, sample.kernel),
+            };
+            let woke = waker.map(|waker| {
+                if !is_waker_marked {
+                    return self.stacks(&mut known, &waker.who, waker.user, waker.kernel);
+                }
+                // An interrupt that came upon the profiler is told by kernel frames.
+                let (_, kernel) = self.stacks(&mut known, &waker.who, None, waker.kernel)?;
+                Some((Some(self.mark_of_profiler()), kernel))
+            });
             let (Some((user, kernel)), false) = (own, woke == Some(None)) else {
                 keep(raw, &raw_now, sample);
                 continue;
@@ -252,9 +266,6 @@ impl Normalizer {
         user: Option<StackIndex>,
         kernel: Option<StackIndex>,
     ) -> Option<Stacks> {
-        if self.marked == Some(who.tgid) {
-            return Some((Some(self.mark_of_profiler()), None));
-        }
         let process_key = ProcessKey::from(who);
         let Known {
             raw,

@@ -192,7 +192,11 @@ const STEPS: &[Expected] = &[
 
 /// Programs that are loaded to be run once and are not listed, with the step that cannot pass without them: the kernel's own
 /// names of its functions come from one, the depth of a PID namespace from the other.
-const IN_PASSING: &[(&str, &str)] = &[("name_symbol", "kernel-stacks"), ("own_level", "namespace")];
+const IN_PASSING: &[(&str, &str)] = &[
+    ("name_symbol", "kernel-stacks"),
+    ("own_cgroup", "cgroup"),
+    ("own_level", "namespace"),
+];
 
 /// Programs that are loaded from some version on alone: where mappings have locks of their own.
 const LATER: &[(&str, (u32, u32))] = &[("fault_locks", (6, 4)), ("fault_unlocks", (6, 4))];
