@@ -219,7 +219,7 @@ struct ExportProfilesServiceResponse {
     partial_success: Option<ExportProfilesPartialSuccess>,
 }
 
-/// What of a request the server did not want.
+/// Part of a request that the server did not want.
 #[derive(Clone, PartialEq, prost::Message)]
 struct ExportProfilesPartialSuccess {
     #[prost(int64, tag = "1")]

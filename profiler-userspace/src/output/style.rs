@@ -38,7 +38,7 @@ pub struct Style {
     pub inverted: bool,
     /// Merges stacks from the leaf, to show who called the functions where the time was spent.
     pub reverse: bool,
-    /// What stands left of what; unless said, callees are by name, and by weight where a graph is turned over or reversed.
+    /// Order from left to right; unless said, callees are by name, and by weight where a graph is turned over or reversed.
     pub order: Option<CalleeOrder>,
     /// Graphs show when what was counted, as flame charts.
     pub chart: bool,

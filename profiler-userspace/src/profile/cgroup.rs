@@ -29,7 +29,7 @@ pub struct Cgroup {
 /// A container.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Container {
-    /// Who runs it: `docker`, `containerd`, `cri-o`, `podman`, `lxc`, `nspawn` …
+    /// Its runtime: `docker`, `containerd`, `cri-o`, `podman`, `lxc`, `nspawn` …
     pub runtime: &'static str,
     /// Its ID; the name where a runtime has no IDs.
     pub id: Arc<str>,
@@ -48,7 +48,7 @@ pub struct Pod {
     pub namespace: Option<Arc<str>>,
 }
 
-/// What stacks are told apart by.
+/// Parts by which stacks are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CgroupPart {
     /// Containers.

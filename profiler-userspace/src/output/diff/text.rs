@@ -87,7 +87,7 @@ pub(super) fn summary_lines(report: &Report<'_>) -> Vec<String> {
     lines
 }
 
-/// What both sides come to: `CPU time: 812 ms/s before, 861 ms/s after: +6.0% (+2.1 to +9.9%), beyond noise.`
+/// Verdict on both sides: `CPU time: 812 ms/s before, 861 ms/s after: +6.0% (+2.1 to +9.9%), beyond noise.`
 pub(super) fn verdict(comparison: &Comparison) -> String {
     let Some(whole) = &comparison.whole else {
         return "How much it costs altogether is not known: an input does not say how long it took."

@@ -44,7 +44,7 @@ impl From<Value> for Option<AnyValue> {
     }
 }
 
-/// What of a process is known, which input it is of where these are told apart, and who sends it.
+/// Known facts of a process, which input it is of where these are told apart, and who sends it.
 pub(super) fn resource(labels: &Labels, sender: Option<&Sender>) -> Vec<KeyValue> {
     let source = labels.source.clone().map(Value::Text);
     let pid = labels.pid.map(id);

@@ -61,7 +61,7 @@ impl Paints {
     }
 }
 
-/// What is said of a name that several modules or files have.
+/// Text for a name that several modules or files have.
 const SEVERAL: &str = "several modules or files";
 
 /// Where the code of a tree's names is.

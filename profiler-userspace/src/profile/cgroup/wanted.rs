@@ -53,7 +53,7 @@ impl CgroupPattern {
         }
     }
 
-    /// What was asked for.
+    /// The name that was asked for.
     pub fn name(&self) -> &str {
         match self {
             Self::Path(name) | Self::Container(name) | Self::Unit(name) | Self::Pod(name) => name,

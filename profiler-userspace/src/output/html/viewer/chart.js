@@ -17,7 +17,7 @@ function chartLanes(profile, values, way, range) {
     const among = order.subarray(begins[key], begins[key + 1]);
     if (among.length > 0) {
       const tree = chartTree(profile, values, null, range, among);
-      // What no key has is named by what it lacks.
+      // Threads and processes without a key are named by what they lack.
       tree.frame[0] = key > 0 ? way.frames[key - 1] : frames.noStack;
       lanes.push(tree);
     }

@@ -1,4 +1,4 @@
-// What came of a comparison of two ranges, as a table.
+// Result of a comparison of two ranges, as a table.
 //
 // In: a comparison. Out: rows, the changes first, a click on which leads to the function.
 

@@ -76,7 +76,7 @@ function groupOwners(profile, tell, kind, profilers) {
   return { labels, frames, of: Int32Array.from(answers, (answer) => (answer === null ? -1 : places.get(answer))) };
 }
 
-// What a flame chart has lanes of unless asked: threads, or processes where threads are not told apart.
+// Owners of the lanes of a flame chart unless asked: threads, or processes where threads are not told apart.
 function usualLanes(profile) {
   return ['thread', 'process', 'name'].find((way) => profile.ways[way].labels.length > 0) || 'none';
 }

@@ -1,4 +1,4 @@
-// What runtimes run alone: interpreted and JIT-compiled functions.
+// Frames that runtimes run, alone: interpreted and JIT-compiled functions.
 //
 // In: a profile. Out: the same profile with other nodes and samples: native and kernel time is that of the innermost
 // function that a runtime runs, and samples without one are not there. Whose samples are and when they were stays.

@@ -106,7 +106,7 @@ function makeTime(elements, events) {
   function drawVeil(pen, height) {
     drawRange(pen, height);
     if (time.base) {
-      // What the range is compared with.
+      // Range that the selected one is compared with.
       const left = place(time.windows[time.base[0]][0]);
       pen.globalAlpha = 0.3;
       pen.fillStyle = looks.base;

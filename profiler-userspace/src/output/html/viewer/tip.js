@@ -1,4 +1,4 @@
-// What stands beside the pointer: all about the frame below it.
+// Box beside the pointer: all about the frame below it.
 //
 // In: lines, and where the pointer is. Out: a box that is in view.
 

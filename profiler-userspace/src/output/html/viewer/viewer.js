@@ -16,7 +16,7 @@ function startViewer(page) {
     profile: 0, view: usualView(), group: 'name', color: '', order: header.order, focus: 0, query: '',
     frames: 'all', lanes: 'none', base: null, choice: everything(), isHeat: false, heatWay: '', isDownward: header.inverted,
   };
-  // What follows from the state. `seen` is the profile with the frames that are asked for.
+  // Values that follow from the state. `seen` is the profile with the frames that are asked for.
   let profile, seen, values, tree, sums;
   // Where in the time something is pointed at, or an empty text.
   let timeText = '';
@@ -231,7 +231,7 @@ function startViewer(page) {
     return !isTime && (state.order || (state.view === 'flame' ? 'name' : 'weight')) === 'weight';
   }
 
-  // What was zoomed stays, as far as views have paths.
+  // The zoomed frame stays, as far as views have paths.
   function setOrder(order) {
     const kept = pathTo(graph.zoom);
     state.order = order;
@@ -338,7 +338,7 @@ function startViewer(page) {
     return { name: profile.frames.name[frame], numbers: facts.join(', ') };
   }
 
-  // What the box beside the pointer says.
+  // Text of the box beside the pointer.
   function tipLines(target) {
     const own = graph.parts[target.part].tree;
     const frame = own.frame[target.node];

@@ -1,4 +1,4 @@
-// What stands beside the pointer: all about the frame below it.
+// Box beside the pointer: all about the frame below it.
 //
 // In: a frame, and where the pointer is. Out: a box in `bars.tip` that is in view.
 
@@ -8,7 +8,7 @@ function hideTip() {
   bars.tip.setAttribute('visibility', 'hidden');
 }
 
-// What a frame did itself: in a flame chart lengths are times, and this is what is left of what was counted.
+// Self of a frame: in a flame chart lengths are times, and this is what is left of what was counted.
 function selfOf(node) {
   let own = graph.weight[node];
   for (let child = node + 1; child !== graph.end[node]; child = graph.end[child]) {
