@@ -99,6 +99,15 @@ impl ProfileServer {
         bodies.iter().any(has)
     }
 
+    /// Bodies of the requests that were taken, unpacked, in their order.
+    ///
+    /// # Panics
+    ///
+    /// When the server's thread did.
+    pub fn bodies(&self) -> Vec<Vec<u8>> {
+        self.bodies.lock().expect("nobody panicked").clone()
+    }
+
     /// Stacks of all profiles, each profile once by its ID.
     ///
     /// # Panics

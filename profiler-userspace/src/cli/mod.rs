@@ -160,6 +160,11 @@ fn service(args: service::ServiceArgs, stdout_is_terminal: bool) -> Result<Task,
         mut record,
     } = args;
     let checks = service.check_config;
+    if !record.command.is_empty() {
+        return Err(Exit::usage(
+            "a service runs no command; leave out what is behind `--`, or record without `service`",
+        ));
+    }
     let plan = service
         .service(record.windows.window.take())
         .and_then(|service| {

@@ -12,6 +12,7 @@ use crate::send::{Destination, Limits, Secret, Tls};
 use anyhow::{Context as _, Result, bail, ensure};
 use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -217,8 +218,11 @@ fn settings(
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with(b"="))
         })
     };
-    let endpoint = variable("OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT")
-        .or_else(|| variable("OTEL_EXPORTER_OTLP_ENDPOINT"));
+    // The second is a base for all kinds of telemetry.
+    let endpoint = variable("OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT").or_else(|| {
+        let base = variable("OTEL_EXPORTER_OTLP_ENDPOINT")?;
+        Some(base.trim_end_matches('/').to_owned() + Protocol::Otlp.path())
+    });
     if let Some(url) = endpoint.filter(|_| !has("--otlp", given)) {
         remove(&mut settings, "--otlp=");
         settings.push(format!("--otlp={url}").into());
@@ -256,9 +260,8 @@ fn config(given: &[OsString]) -> Option<OsString> {
         if word == "--config" {
             return words.next().cloned();
         }
-        let bytes = word.to_str()?;
-        if let Some(path) = bytes.strip_prefix("--config=") {
-            return Some(OsStr::new(path).to_owned());
+        if let Some(path) = word.as_encoded_bytes().strip_prefix(b"--config=") {
+            return Some(OsStr::from_bytes(path).to_owned());
         }
     }
     None

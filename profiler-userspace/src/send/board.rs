@@ -197,7 +197,7 @@ impl Board {
         }
         counter(
             "sent_windows",
-            "Windows for a server, by what became of them",
+            "Windows of events for a server, by what became of them",
             windows,
         );
         counter("sent_samples", "Samples in these windows", samples);

@@ -106,10 +106,16 @@ impl Sender {
         self.queue.counts()
     }
 
-    /// Sends what is left, for some seconds; what a folder keeps is sent by the next run. Returns the last counts.
-    pub fn end(self) -> Counts {
+    /// Sends what is left for some seconds more, and then no longer.
+    pub fn close(&self) {
         self.queue.close(Instant::now() + LAST_WORDS);
-        let gone = Instant::now() + LAST_WORDS + Duration::from_secs(1);
+    }
+
+    /// Waits until what is left is sent, or some seconds after [`close`](Self::close) have passed; what a folder keeps is sent by the
+    /// next run. Returns the last counts.
+    pub fn end(self) -> Counts {
+        let left = self.queue.time_left().unwrap_or(LAST_WORDS);
+        let gone = Instant::now() + left + Duration::from_secs(1);
         // A server that says nothing is not waited for, even where its requests cannot be broken off.
         while !self.thread.is_finished() && Instant::now() < gone {
             std::thread::sleep(Duration::from_millis(10));
@@ -121,7 +127,8 @@ impl Sender {
 /// Empties a queue until it is closed and empty, or until its time is up.
 fn send(queue: &Queue, client: &Client, url: &str, say: &impl Fn(&str)) {
     let mut pause = FIRST_PAUSE;
-    let mut silent = false;
+    // Trouble is said once, and again after the server has taken something.
+    let (mut is_failing, mut is_refusing) = (false, false);
     loop {
         let (entry, bytes) = match queue.next() {
             Next::Body(entry, bytes) => (entry, bytes),
@@ -135,19 +142,23 @@ fn send(queue: &Queue, client: &Client, url: &str, say: &impl Fn(&str)) {
         match client.post(&bytes, left) {
             Outcome::Taken { rejected } => {
                 queue.taken(entry, rejected);
-                if std::mem::take(&mut silent) {
+                is_refusing = false;
+                if std::mem::take(&mut is_failing) {
                     say(&format!("{url} takes profiles again"));
                 }
                 pause = FIRST_PAUSE;
             }
             Outcome::Refused(reason) => {
                 queue.refused(entry);
-                say(&format!("{url} refused a window, which is lost: {reason}"));
+                if !std::mem::replace(&mut is_refusing, true) {
+                    say(&format!(
+                        "{url} refused a window, which is lost: {reason}; more of them are only counted"
+                    ));
+                }
             }
             Outcome::Failed { reason, after } => {
                 queue.failed();
-                // Once, not for each try.
-                if !std::mem::replace(&mut silent, true) {
+                if !std::mem::replace(&mut is_failing, true) {
                     say(&format!(
                         "{url} does not take profiles: {reason}; trying again"
                     ));
@@ -159,6 +170,3 @@ fn send(queue: &Queue, client: &Client, url: &str, say: &impl Fn(&str)) {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -51,7 +51,7 @@ impl Reply<'_> {
     pub(super) fn outcome(&self, protocol: Protocol, now: SystemTime) -> Outcome {
         let Self { status, .. } = *self;
         match status {
-            200..300 => self.taken(protocol),
+            200..=299 => self.taken(protocol),
             429 | 502..=504 => Outcome::Failed {
                 reason: format!("it answered {status}{}", self.told()),
                 after: self.retry_after.and_then(|text| retry_after(text, now)),
@@ -60,6 +60,9 @@ impl Reply<'_> {
                 "it answered {status}{}: give the right secret with --{}-header",
                 self.told(),
                 protocol.name()
+            )),
+            300..=399 => Outcome::failed(format!(
+                "it answered {status}, which leads elsewhere: give that address"
             )),
             404 | 405 | 501 => Outcome::failed(format!("it answered {status}: {}", hint(protocol))),
             415 => Outcome::failed(format!(
@@ -172,7 +175,7 @@ mod tests {
             };
             assert_eq!(after, Some(Duration::from_secs(7)));
         }
-        for status in [401, 403, 404, 415] {
+        for status in [301, 307, 401, 403, 404, 415] {
             let outcome = outcome(Protocol::Otlp, status, "", b"");
             assert!(
                 matches!(outcome, Outcome::Failed { after: None, .. }),

@@ -84,12 +84,12 @@ fn arguments_go_before_the_environment_and_that_before_the_file() {
     assert_eq!(plan.events[0].sampling, Sampling::Frequency(7));
     assert!(plan.capture.per_thread && !plan.verbosity.quiet);
     let variables = [
-        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://env:4318"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://env:4318/base/"),
         ("OTEL_EXPORTER_OTLP_HEADERS", "api-key=1,X-B=2"),
         ("OTEL_SERVICE_NAME", "shop"),
     ];
     let plan = planned(line, file, &variables).unwrap();
-    assert!(url(&plan).starts_with("http://env:4318/"));
+    assert_eq!(url(&plan), "http://env:4318/base/v1development/profiles");
     let service = plan.service.unwrap();
     assert_eq!(service.destinations[0].headers.len(), 2);
     assert_eq!(service.name.as_deref(), Some("shop"));
@@ -130,6 +130,11 @@ fn what_is_wrong_is_named_with_a_remedy() {
             "a service writes nothing by itself",
         ),
         ("service --otlp http://a --live", "", "leave out --live"),
+        (
+            "service --otlp http://a -- make",
+            "",
+            "a service runs no command",
+        ),
         ("service --config x", "otlp = {}", "`otlp` is a text"),
         ("service --config x", "otlp = ", "TOML"),
         ("service --config x", "otpl = 'http://a'", "--otpl"),

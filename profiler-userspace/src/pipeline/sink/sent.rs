@@ -75,13 +75,15 @@ impl Sent {
         for mut profile in std::mem::take(&mut window.events) {
             profile.count_drained();
             let number = profile.number as u64;
+            let (event, [recorded, filtered, lost]) =
+                (profile.event.name(), firings(profile.counted()));
+            let (named, left_out) = self.named(profile, window)?;
             let who = Who {
                 recorder: FixedState::with_seed(number).hash_one(self.who.recorder),
-                firings: firings(profile.counted()),
+                firings: [recorded.saturating_sub(left_out), filtered + left_out, lost],
                 ..self.who.clone()
             };
-            standing.add(profile.event.name(), who.firings);
-            let named = self.named(profile, window)?;
+            standing.add(event, who.firings);
             if !named.samples().is_empty() {
                 self.put(&named, &who)?;
             }
@@ -90,14 +92,21 @@ impl Sent {
         Ok(())
     }
 
-    /// The profile of an event in a window, as it is sent.
-    fn named(&self, mut profile: EventProfile<'_>, window: &WindowProfile<'_>) -> Result<Profile> {
+    /// The profile of an event in a window, as it is sent; and how many firings are not in it, because they were not selected.
+    fn named(
+        &self,
+        mut profile: EventProfile<'_>,
+        window: &WindowProfile<'_>,
+    ) -> Result<(Profile, u64)> {
         let (plan, event) = (window.plan, profile.event);
         let normalized = std::mem::take(&mut profile.normalized);
         let origin = facts::origin(event, normalized.window.end);
         let named = window.named(event, normalized, &self.names);
         let off_cpu = event.probe.off_cpu_view(plan.capture.kernel_stacks);
-        let (mut shown, _) = select(viewed(named, origin, off_cpu), &plan.selection)?;
+        let viewed = viewed(named, origin, off_cpu);
+        let all = viewed.total_count();
+        let (mut shown, _) = select(viewed, &plan.selection)?;
+        let left_out = all.saturating_sub(shown.total_count());
         shown.label_frames = plan.capture.label_frames;
         shown.change_labels(|labels| Labels {
             process: labels.name().map(str::to_owned),
@@ -110,7 +119,7 @@ impl Sent {
             start: 0,
             tid: None,
         });
-        Ok(shown)
+        Ok((shown, left_out))
     }
 
     fn put(&self, profile: &Profile, who: &Who) -> Result<()> {
@@ -153,6 +162,8 @@ impl WindowSink for Sent {
             ..Report::default()
         };
         let mut sent = Vec::new();
+        // All at once: what one of them waits for does not delay the others.
+        self.senders.iter().for_each(Sender::close);
         for sender in self.senders {
             let to = sender.url().to_owned();
             sent.push(Finding::new("sent", told(&sender.end(), &to)));
