@@ -88,6 +88,8 @@ pub(super) fn brief(command: Command) -> Command {
             "top" => command.about("Show where time goes on the terminal, live"),
             "render" => command.about("Draw recordings, and profiles of other tools"),
             "diff" => command.about("Compare recordings: what changed, and what is noise"),
+            "service" => command.about("Record without end, send windows to servers"),
+            "doctor" => command.about("Say what can be recorded here, and what mends the rest"),
             _ => command.hide(true),
         })
         .after_help(BRIEF_EXAMPLES)

@@ -71,7 +71,7 @@ struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Show on the terminal where time goes, while it goes on; takes all options of a recording
+    /// Show on the terminal where time goes, while it goes on; takes the options of a recording, but not those of files
     #[command(override_usage = "flame-bpf top [OPTIONS] [DURATION] [-- COMMAND [ARGS]...]")]
     Top(Box<record::RecordArgs>),
     Service(Box<service::ServiceArgs>),

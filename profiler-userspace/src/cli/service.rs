@@ -25,14 +25,14 @@ pub(super) const USUAL_HZ: u64 = 19;
 /// Room for windows that wait for a server unless said, in mebibytes.
 const USUAL_SPOOL_MIB: u32 = 256;
 
-/// Record without end, and send each window to servers that take profiles
+/// Record without end, at 19 Hz unless -F or -c says otherwise, and send each window to servers that take profiles
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "flame-bpf service --otlp URL [OPTIONS]",
     after_help = "\
-Options may stand in a file, too, which --config names: `otlp = \"http://localhost:4318\"`, `freq = 19`,
-`name = [\"nginx\"]`. Arguments go before OTEL_EXPORTER_OTLP_ENDPOINT, _HEADERS and OTEL_SERVICE_NAME, these before
-the file; what is repeatable adds up. SIGTERM sends the last window; SIGHUP reads the file again.",
+        Options may stand in a file, too, which --config names: `otlp = \"http://localhost:4318\"`, `freq = 19`, `name = \
+        [\"nginx\"]`. Arguments go before OTEL_EXPORTER_OTLP_ENDPOINT, _HEADERS and OTEL_SERVICE_NAME, these before the file; \
+        options that may be repeated add up. SIGTERM sends the last window; SIGHUP reads the file again.",
     args_override_self = true
 )]
 pub(super) struct ServiceArgs {
