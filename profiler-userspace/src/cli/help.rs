@@ -3,6 +3,10 @@
 use clap::{Arg, Command};
 use std::ffi::OsString;
 
+/// The usage in the short help, where the commands have lines of their own.
+const BRIEF_USAGE: &str = "flame-bpf [OPTIONS] [DURATION] [-- COMMAND [ARGS]...]
+       flame-bpf COMMAND [OPTIONS]";
+
 /// The flags that the short help shows, and their words where ours are too many for a line.
 const BRIEF: &[(&str, Option<&str>)] = &[
     ("pid", None),
@@ -18,7 +22,7 @@ const BRIEF: &[(&str, Option<&str>)] = &[
     ("freq", None),
     (
         "event",
-        Some("Sample on this event, such as page-faults [default: cycles or cpu-clock]"),
+        Some("Sample on this event [default: cycles or cpu-clock]"),
     ),
     ("off_cpu", Some("Show where threads wait, and for how long")),
     (
@@ -30,7 +34,10 @@ const BRIEF: &[(&str, Option<&str>)] = &[
         Some("Show who reads and writes files: latency [default], bytes, count"),
     ),
     ("syscalls", None),
-    ("locks", None),
+    (
+        "locks",
+        Some("Show who waits for locks: kernel, user, or all [default]"),
+    ),
     ("alloc", None),
     ("user_stacks_only", None),
     ("kernel_stacks_only", None),
@@ -92,6 +99,7 @@ pub(super) fn brief(command: Command) -> Command {
             "doctor" => command.about("Say what can be recorded here, and what mends the rest"),
             _ => command.hide(true),
         })
+        .override_usage(BRIEF_USAGE)
         .after_help(BRIEF_EXAMPLES)
 }
 
