@@ -42,12 +42,17 @@ fn the_budget_is_kept_under_a_storm_of_processes() {
 #[kernel_test(timing)]
 fn weights_add_up_to_the_time_through_each_change_of_the_rate() {
     let workload = Program::c("shares").start(&[]);
-    let mut running = Invocation::new("-f -F 4999 --max-overhead 5%")
+    let mut running = Invocation::new("-f -F 4999 --max-overhead 0.5%")
         .flag("-p", workload.pid())
         .start();
     running.wait_until_attached();
     let begin = workload.cpu_ns();
-    sleep(Duration::from_secs(12));
+    sleep(Duration::from_secs(5));
+    // While nothing runs, nothing is spent, and the rate rises; then it falls again.
+    workload.signal(Signal::STOP);
+    sleep(Duration::from_secs(4));
+    workload.signal(Signal::CONT);
+    sleep(Duration::from_secs(5));
     running.signal(Signal::INT);
     let used = workload.cpu_ns() - begin;
     let run = running.finish().expect_no_panic().expect_code(0);
