@@ -150,7 +150,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("clock", &[]),
     ("machine", &[]),
     ("overhead", &[]),
-    ("cgroups", &["profile"]),
+    ("cgroups", &["machine", "object", "profile"]),
     ("desktop", &["caller"]),
     ("allocator", &[]),
     ("caller", &[]),

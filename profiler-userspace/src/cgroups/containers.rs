@@ -3,9 +3,10 @@
 //! In: what a cgroup's path says. Out: the same with names, where a file has them. Files are JSON and may be anything: what
 //! does not fit has no name.
 
+use crate::object::RegularFile;
 use crate::profile::cgroup::{Cgroup, Container, Pod};
 use serde_json::Value;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -139,7 +140,7 @@ fn podman(root: &Path, id: &str, path: &str) -> Option<Names> {
         let uid = path
             .split('/')
             .find_map(|name| name.strip_prefix("user-")?.strip_suffix(".slice"))?;
-        let users = fs::read_to_string(root.join("etc/passwd")).ok()?;
+        let users = String::from_utf8(contents(&root.join("etc/passwd"))?).ok()?;
         let home = users.lines().find_map(|line| {
             let fields: Vec<&str> = line.split(':').collect();
             (*fields.get(2)? == uid).then(|| fields.get(5).copied())?
@@ -189,10 +190,15 @@ fn text(value: &Value) -> Option<&str> {
 }
 
 fn json(path: &Path) -> Option<Value> {
+    serde_json::from_slice(&contents(path)?).ok()
+}
+
+/// The contents of a file that any user may have put there: a pipe in its place would have to be waited for.
+fn contents(path: &Path) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    let file = File::open(path).ok()?;
+    let file = RegularFile::open(path).ok()?.file;
     file.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
-    serde_json::from_slice(&bytes).ok()
+    Some(bytes)
 }
 
 #[cfg(test)]
@@ -261,6 +267,15 @@ mod tests {
                 "{path}"
             );
         }
+    }
+
+    #[test]
+    fn a_pipe_in_place_of_a_file_gives_no_names_at_once() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("containers.json");
+        mknodat(CWD, &file, FileType::Fifo, Mode::RUSR, 0).unwrap();
+        assert_eq!(json(&file), None);
     }
 
     #[test]

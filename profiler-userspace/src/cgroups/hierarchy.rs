@@ -3,6 +3,7 @@
 //! In: mount points, and the cgroups of this process. Out: which hierarchies there are, the one that tells most first; the
 //! directories in one. Paths are those from the hierarchy's root on, as the host has them.
 
+use crate::machine::Mount;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -44,7 +45,7 @@ impl Hierarchy {
     /// All hierarchies of this machine, the one that tells most first; none where the kernel has no cgroups.
     pub fn all() -> Vec<Self> {
         let read = |path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
-        let mut all = Self::parse(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"));
+        let mut all = Self::parse(&Mount::all(), &read("/proc/self/cgroup"));
         all.sort_by_key(|hierarchy| match &hierarchy.kind {
             // On machines with both, one of them is often unused.
             _ if !hierarchy.is_used() => usize::MAX,
@@ -54,9 +55,8 @@ impl Hierarchy {
         all
     }
 
-    /// The hierarchies that are told of by the text of `/proc/self/mountinfo` and `/proc/self/cgroup`.
-    fn parse(mounts: &str, own: &str) -> Vec<Self> {
-        let mounts: Vec<Mount> = mounts.lines().filter_map(Mount::parse).collect();
+    /// The hierarchies that the text of `/proc/self/cgroup` tells of.
+    fn parse(mounts: &[Mount], own: &str) -> Vec<Self> {
         let mut all: Vec<Self> = own
             .lines()
             .filter_map(|line| {
@@ -69,11 +69,12 @@ impl Hierarchy {
                         HierarchyKind::Controller(first.to_owned())
                     }
                 };
-                let mounted = mounts.iter().find(|mount| mount.is_of(&kind));
+                let mounted = mounts.iter().find(|mount| is_of(mount, &kind));
+                let root = mounted.map(|mount| mount.root.to_string_lossy().into_owned());
                 Some(Self {
                     kind,
-                    mount: mounted.map(|mount| mount.point.clone()),
-                    root: mounted.map_or_else(String::new, |mount| mount.root.clone()),
+                    mount: mounted.map(|mount| mount.at.clone()),
+                    root: root.unwrap_or_default(),
                     namespace: None,
                     own: own.to_owned(),
                 })
@@ -180,61 +181,15 @@ impl Hierarchy {
     }
 }
 
-/// A mount point of a hierarchy.
-struct Mount {
-    root: String,
-    point: PathBuf,
-    /// Whether it is of the unified one.
-    is_unified: bool,
-    options: String,
-}
-
-impl Mount {
-    /// A line of `/proc/self/mountinfo`; see `proc_pid_mountinfo(5)`.
-    fn parse(line: &str) -> Option<Self> {
-        let (mount, device) = line.split_once(" - ")?;
-        let mut fields = mount.split(' ').skip(3);
-        let (root, point) = (fields.next()?, fields.next()?);
-        let mut device = device.split(' ');
-        let kind = device.next()?;
-        ["cgroup", "cgroup2"].contains(&kind).then(|| Self {
-            root: unescaped(root),
-            point: PathBuf::from(unescaped(point)),
-            is_unified: kind == "cgroup2",
-            options: device.nth(1).unwrap_or_default().to_owned(),
-        })
-    }
-
-    fn is_of(&self, kind: &HierarchyKind) -> bool {
-        match kind {
-            HierarchyKind::Unified => self.is_unified,
-            HierarchyKind::Controller(name) => {
-                !self.is_unified && self.options.split(',').any(|option| option == name)
-            }
+/// Whether the hierarchy of this kind is mounted there.
+fn is_of(mount: &Mount, kind: &HierarchyKind) -> bool {
+    match kind {
+        HierarchyKind::Unified => mount.kind == b"cgroup2",
+        HierarchyKind::Controller(name) => {
+            let mut options = mount.options.split(|&byte| byte == b',');
+            mount.kind == b"cgroup" && options.any(|option| option == name.as_bytes())
         }
     }
-}
-
-/// Text in which the kernel writes spaces and backslashes as octal numbers.
-fn unescaped(text: &str) -> String {
-    let mut parts = text.split('\\');
-    let mut whole = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let byte = part
-            .get(..3)
-            .and_then(|octal| u8::from_str_radix(octal, 8).ok());
-        match byte.filter(u8::is_ascii) {
-            Some(byte) => {
-                whole.push(char::from(byte));
-                whole.push_str(&part[3..]);
-            }
-            None => {
-                whole.push('\\');
-                whole.push_str(part);
-            }
-        }
-    }
-    whole
 }
 
 #[cfg(test)]
@@ -252,7 +207,7 @@ mod tests {
     #[test]
     fn hybrid_machines_have_several_hierarchies() {
         let own = "9:name=systemd:/\n4:memory:/a\n2:cpu,cpuacct:/b\n0::/c:d\n";
-        let all = Hierarchy::parse(HYBRID, own);
+        let all = Hierarchy::parse(&Mount::parse_all(HYBRID.as_bytes()), own);
         let said: Vec<_> = all
             .iter()
             .map(|it| (it.name(), it.mount.clone().unwrap(), it.own.as_str()))
@@ -271,7 +226,7 @@ mod tests {
     fn paths_are_those_of_the_host_in_a_namespace_too() {
         let at = |root: &str, own: &str| {
             let mounts = format!("41 31 0:38 {root} /cg rw - cgroup2 cgroup2 rw\n");
-            Hierarchy::parse(&mounts, &format!("0::{own}\n")).remove(0)
+            Hierarchy::parse(&Mount::parse_all(mounts.as_bytes()), &format!("0::{own}\n")).remove(0)
         };
         let whole = at("/", "/x");
         assert_eq!(

@@ -44,6 +44,10 @@ impl Cgroups {
 
     /// The cgroup of this ID, whose path the kernel half reports: names from its directory up to the root.
     pub fn meet(&mut self, id: u64, names: &[Box<[u8]>], is_cut: bool) -> Arc<Cgroup> {
+        // The directory has all of a path that is too deep for the report.
+        if is_cut && let Some(whole) = self.find(id) {
+            return whole;
+        }
         let path = path_of(names, is_cut);
         let cgroup = Arc::new(self.containers.name(Cgroup::of_path(path)));
         self.known.insert(id, Arc::clone(&cgroup));

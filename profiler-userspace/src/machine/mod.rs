@@ -6,7 +6,7 @@
 mod mounts;
 mod rights;
 
-pub(crate) use mounts::{TYPE_INFORMATION, has_cgroups, type_information, uncovered};
+pub(crate) use mounts::{Mount, TYPE_INFORMATION, has_cgroups, type_information, uncovered};
 pub(crate) use rights::Rights;
 
 use std::fmt;

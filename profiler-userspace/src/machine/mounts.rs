@@ -1,6 +1,6 @@
-//! File systems that must be mounted, and are not, or lie under something else.
+//! File systems that are mounted, and those that must be, and are not, or lie under something else.
 //!
-//! In: `/proc/self/mountinfo`. Out: what is missing, and the command that brings it.
+//! In: `/proc/self/mountinfo`. Out: what is mounted; what is missing, and the command that brings it.
 
 use super::Trouble;
 use std::ffi::OsString;
@@ -13,10 +13,16 @@ pub(crate) const TYPE_INFORMATION: &str = "/sys/kernel/btf/vmlinux";
 
 /// One mounted file system.
 #[derive(Debug, PartialEq, Eq)]
-struct Mount {
+pub(crate) struct Mount {
     id: u64,
-    at: PathBuf,
-    kind: Vec<u8>,
+    /// The directory of that file system that is mounted.
+    pub(crate) root: PathBuf,
+    /// Where it is mounted.
+    pub(crate) at: PathBuf,
+    /// The kind of file system, such as `cgroup2`.
+    pub(crate) kind: Vec<u8>,
+    /// Options of the file system, with commas between.
+    pub(crate) options: Vec<u8>,
 }
 
 impl Mount {
@@ -24,17 +30,25 @@ impl Mount {
     fn parse(line: &[u8]) -> Option<Self> {
         let mut fields = line.split(|&byte| byte == b' ');
         let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
-        let at = unescaped(fields.nth(3)?);
+        let root = unescaped(fields.nth(2)?);
+        let at = unescaped(fields.next()?);
         let mut behind = fields.skip_while(|field| *field != b"-");
         Some(Self {
             id,
+            root: root.into(),
             at: at.into(),
             kind: behind.nth(1)?.to_vec(),
+            options: behind.nth(1).unwrap_or_default().to_vec(),
         })
     }
 
-    fn all() -> Vec<Self> {
-        let text = fs::read("/proc/self/mountinfo").unwrap_or_default();
+    /// All that this process sees.
+    pub(crate) fn all() -> Vec<Self> {
+        Self::parse_all(&fs::read("/proc/self/mountinfo").unwrap_or_default())
+    }
+
+    /// Those in the text of a `mountinfo`.
+    pub(crate) fn parse_all(text: &[u8]) -> Vec<Self> {
         let lines = text.split(|&byte| byte == b'\n');
         lines.filter_map(Self::parse).collect()
     }
@@ -133,16 +147,14 @@ mod tests {
     use super::*;
     use std::ffi::OsStr;
 
-    fn mounts(text: &str) -> Vec<Mount> {
-        let lines = text.as_bytes().split(|&byte| byte == b'\n');
-        lines.filter_map(Mount::parse).collect()
-    }
-
     const ROOT: &str = "27 1 254:0 / / rw,relatime - ext4 /dev/vda rw";
     const SYS: &str = "23 27 0:22 / /sys rw,relatime shared:7 - sysfs sysfs rw";
 
     fn said(text: &str) -> Option<String> {
-        let trouble = uncovered_among(&mounts(text), Path::new(TYPE_INFORMATION))?;
+        let trouble = uncovered_among(
+            &Mount::parse_all(text.as_bytes()),
+            Path::new(TYPE_INFORMATION),
+        )?;
         Some(trouble.to_string().replace("sudo ", ""))
     }
 
@@ -166,6 +178,8 @@ mod tests {
     fn paths_are_unescaped_and_quoted() {
         let mount = Mount::parse(br"9 1 0:1 / /a\040b\134 rw - tmpfs tmpfs rw").unwrap();
         assert_eq!(mount.at, Path::new("/a b\\"));
+        assert_eq!(mount.root, Path::new("/"));
+        assert_eq!(mount.options, b"rw");
         assert_eq!(shell_word(&mount.at), "'/a b\\'");
         assert_eq!(unescaped(br"\9"), OsStr::new(r"\9"));
         assert_eq!(Mount::parse(b""), None);
