@@ -173,7 +173,9 @@ fn is_same(file: &File, text: &Part, memory: &File, range: &Range<u64>) -> bool 
     for number in 0..compared {
         let at = number * pages / compared * PAGE;
         let (mut ours, mut theirs) = ([0; PAGE as usize], [0; PAGE as usize]);
-        let read = file.read_at(&mut ours, text.offset + at).unwrap_or(0);
+        // The offset is what the file says of itself.
+        let read = file.read_at(&mut ours, text.offset.saturating_add(at));
+        let read = read.unwrap_or(0);
         let is_read = memory.read_exact_at(&mut theirs, range.start + at).is_ok();
         same += u64::from(is_read && read > 0 && ours[..read] == theirs[..read]);
     }
