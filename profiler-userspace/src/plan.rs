@@ -208,13 +208,31 @@ impl Plan {
     }
 }
 
-/// The most memory that may be used in the kernel.
+/// The most memory that may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLimits {
     /// For counting: all BPF maps but unwind tables, in bytes.
     pub map_bytes: u64,
     /// For unwind tables, in bytes. Taken only as they are loaded.
     pub unwind_bytes: u64,
+    /// For these and this process together, in bytes; none for no limit.
+    pub all_bytes: Option<u64>,
+}
+
+impl MemoryLimits {
+    /// The least limit of all memory, in MiB.
+    pub const LEAST_MIB: u32 = 96;
+
+    /// These, with no more for each than its part of so much for all: a quarter each for counting and for unwind tables.
+    #[must_use]
+    pub fn within(self, all_bytes: Option<u64>) -> Self {
+        let part = all_bytes.map_or(u64::MAX, |bytes| bytes / 4);
+        Self {
+            map_bytes: self.map_bytes.min(part),
+            unwind_bytes: self.unwind_bytes.min(part),
+            all_bytes,
+        }
+    }
 }
 
 impl Default for MemoryLimits {
@@ -222,6 +240,7 @@ impl Default for MemoryLimits {
         Self {
             map_bytes: 32 << 20,
             unwind_bytes: 256 << 20,
+            all_bytes: None,
         }
     }
 }

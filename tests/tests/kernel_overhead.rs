@@ -1,4 +1,4 @@
-//! The budget of a recording, counted: the budget is kept, and weights add up through each change of the rate.
+//! The budgets of a recording, counted: they are kept, and weights add up through each change of the rate.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -62,4 +62,25 @@ fn weights_add_up_to_the_time_through_each_change_of_the_rate() {
     let weight = run.folded().total() as f64 * 1000.0;
     let share = weight / used as f64;
     assert!((0.9..1.1).contains(&share), "{share} of the time; {line}");
+}
+
+#[kernel_test]
+fn a_limit_of_memory_is_kept_and_costs_no_samples() {
+    let _others = Program::c("deep").start(&["500"]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = Invocation::new("-a -F 997 --max-memory 96 --window 1s -d 4 -o x.fbpf -v")
+        .within(folder.path())
+        .run();
+    let run = run.expect_no_panic().expect_code(0);
+    run.lossless_balance();
+    let lines = || run.stderr.lines();
+    let line = { lines() }.find_map(|line| line.strip_prefix("memory: "));
+    let line = line.unwrap_or_else(|| panic!("no line about memory:\n{}", run.stderr));
+    let mut numbers = line.split(" MiB").map(|before| {
+        let digits = before.rsplit(' ').next().unwrap_or_default();
+        digits.parse::<f64>().unwrap_or_else(|_| panic!("{line}"))
+    });
+    let taken = numbers.next().unwrap_or(f64::MAX);
+    assert_eq!(numbers.next(), Some(96.0), "{line}");
+    assert!((1.0..=96.0).contains(&taken), "{line}");
 }

@@ -149,6 +149,7 @@ pub(super) fn build(
         "--as-user is for a command to run; put -- COMMAND at the end"
     );
     let children = children(&target, scope.children)?;
+    let all_memory = running.max_memory.map(|mib| u64::from(mib) << 20);
     let capture = capture(&stacks, &events)?;
     Ok(Plan {
         target,
@@ -172,7 +173,7 @@ pub(super) fn build(
         naming: Naming {
             kernel_lines: kernel_lines(&of_kernel, &stacks)?,
             lines: names.lines || output.text.is_of_lines(),
-            ..naming(names)
+            ..naming(names).within(all_memory)
         },
         style,
         colors: look.colors,
@@ -180,7 +181,7 @@ pub(super) fn build(
             quiet: running.quiet,
             verbose: running.verbose,
         },
-        memory: memory(running.map_memory, running.max_unwind_memory),
+        memory: memory(running.map_memory, running.max_unwind_memory).within(all_memory),
         max_overhead: running.max_overhead,
     })
 }
@@ -191,6 +192,7 @@ fn memory(map_mib: Option<u32>, unwind_mib: Option<u32>) -> MemoryLimits {
     MemoryLimits {
         map_bytes: map_mib.map_or(usual.map_bytes, bytes),
         unwind_bytes: unwind_mib.map_or(usual.unwind_bytes, bytes),
+        all_bytes: None,
     }
 }
 

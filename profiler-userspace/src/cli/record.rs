@@ -218,6 +218,9 @@ pub(super) struct RunningArgs {
     /// Lower the rate as far as it takes to keep to this share of one CPU, such as 1%; samples then weigh their period
     #[arg(long, value_name = "PERCENT", value_parser = value::share_of_cpu)]
     pub(super) max_overhead: Option<f64>,
+    /// Limit the memory of this process and its BPF maps, 96 or more: caches are given up, then unwind tables
+    #[arg(long, value_name = "MIB", value_parser = value::all_memory)]
+    pub(super) max_memory: Option<u32>,
     /// Limit the BPF maps' memory; raise it if samples are lost [default: 32]
     #[arg(long, value_name = "MIB", value_parser = value::mebibytes)]
     pub(super) map_memory: Option<u32>,

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::clock::Moment;
-use crate::plan::CallGraph;
+use crate::plan::{CallGraph, MemoryLimits};
 use crate::profile::select::Who;
 use crate::symbolize::SymbolMemory;
 
@@ -223,6 +223,17 @@ pub(super) fn mebibytes(text: &str) -> Result<u32, String> {
         Ok(0) => Err("0 MiB holds nothing; the default is 32".to_owned()),
         Ok(mebibytes) => Ok(mebibytes),
         Err(_) => Err("not an amount of memory; use a whole number of MiB, such as 64".to_owned()),
+    }
+}
+
+/// The memory of a recording, in MiB: no less than one takes that names a few programs.
+pub(super) fn all_memory(text: &str) -> Result<u32, String> {
+    match mebibytes(text)? {
+        mebibytes if mebibytes < MemoryLimits::LEAST_MIB => Err(format!(
+            "not enough to name programs; use {} or more",
+            MemoryLimits::LEAST_MIB
+        )),
+        mebibytes => Ok(mebibytes),
     }
 }
 

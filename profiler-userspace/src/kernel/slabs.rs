@@ -41,6 +41,8 @@ pub(super) struct Slabs {
     /// The same, by a descriptor that threads can have copies of.
     handle: OwnedFd,
     slabs: Vec<Place>,
+    /// How many may be there.
+    most: usize,
     coming: Vec<JoinHandle<Made>>,
 }
 
@@ -100,6 +102,7 @@ impl Slabs {
         let outer = Outer::try_from(Map::ArrayOfMaps(outer)).map_err(not_made)?;
         let mut slabs = Self {
             slabs: (0..outer.len()).map(|_| Place::Empty).collect(),
+            most: outer.len() as usize,
             _outer: outer,
             handle,
             coming: Vec::new(),
@@ -110,13 +113,23 @@ impl Slabs {
 
     /// Memory limit of the slabs, in bytes.
     pub(super) fn limit(&self) -> u64 {
-        self.slabs.len() as u64 * SLAB_BYTES
+        self.most as u64 * SLAB_BYTES
+    }
+
+    /// Has no more slabs made than there are.
+    pub(super) fn stop_growing(&mut self) {
+        self.most = self.taken().max(1);
+    }
+
+    /// How many are there, or on their way.
+    fn taken(&self) -> usize {
+        let is_taken = |place: &&Place| !matches!(place, Place::Empty);
+        self.slabs.iter().filter(is_taken).count()
     }
 
     /// Memory of the slabs, in bytes.
     pub(super) fn bytes(&self) -> u64 {
-        let is_taken = |place: &&Place| !matches!(place, Place::Empty);
-        self.slabs.iter().filter(is_taken).count() as u64 * SLAB_BYTES
+        self.taken() as u64 * SLAB_BYTES
     }
 
     /// Makes slabs for so many words that will be stored, as far as there is room. Does not wait for them.
@@ -136,6 +149,7 @@ impl Slabs {
         let numbers: Vec<usize> = (0..self.slabs.len())
             .filter(|&number| matches!(self.slabs[number], Place::Empty))
             .take(words.div_ceil(SLAB_WORDS).saturating_sub(there))
+            .take(self.most.saturating_sub(self.taken()))
             .collect();
         for some in numbers.chunks(numbers.len().div_ceil(MAX_MAKERS).max(1)) {
             let Ok(outer) = self.handle.try_clone() else {
@@ -233,7 +247,8 @@ impl Slabs {
                 maker.join().unwrap_or_default()
             } else {
                 let is_empty = |place: &Place| matches!(place, Place::Empty);
-                let Some(number) = self.slabs.iter().position(is_empty) else {
+                let empty = self.slabs.iter().position(is_empty);
+                let Some(number) = empty.filter(|_| self.taken() < self.most) else {
                     return Ok(None);
                 };
                 vec![(number, make(&self.handle, number))]

@@ -81,6 +81,10 @@ impl TableStore for Tables {
         self.slabs.bytes() + 8 * (self.code.words().len() + self.rules.words().len()) as u64
     }
 
+    fn stop_growing(&mut self) {
+        self.slabs.stop_growing();
+    }
+
     fn reserve(&mut self, bytes: u64) {
         self.slabs
             .expect(usize::try_from(bytes / 4).unwrap_or(usize::MAX));

@@ -37,6 +37,11 @@ pub(crate) trait WindowSink: Send {
     /// When it cannot be written.
     fn window(&mut self, window: &mut WindowProfile<'_>) -> Result<()>;
 
+    /// Gives up names that were kept for later windows. Returns how many.
+    fn forget(&mut self) -> usize {
+        0
+    }
+
     /// Takes the last window, and ends.
     ///
     /// # Errors
@@ -197,6 +202,11 @@ impl Pipeline {
     pub(crate) fn is_over(&self, elapsed: Duration) -> bool {
         let length = self.sink.length();
         length.is_some_and(|length| elapsed >= self.until + length)
+    }
+
+    /// Gives up names that are kept for later windows. Returns how many.
+    pub(crate) fn forget(&mut self) -> usize {
+        self.sink.forget()
     }
 
     /// Passes on the window that ends now: `until` from the recording's beginning.

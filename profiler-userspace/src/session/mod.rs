@@ -13,6 +13,7 @@ mod governor;
 mod lacks;
 mod launch;
 mod live;
+mod memory;
 mod rescans;
 mod sampling;
 mod signals;

@@ -7,6 +7,7 @@ use super::cpus::CpuWatch;
 use super::events::EventHandler;
 use super::governor::Governor;
 use super::launch::Running;
+use super::memory::MemoryWatch;
 use super::signals::Signals;
 use crate::kernel::Kernel;
 use crate::pipeline::progress::Progress;
@@ -47,6 +48,8 @@ pub(super) struct Session {
     cpus: CpuWatch,
     /// None where the recording may cost what it takes.
     governor: Option<Governor>,
+    /// None where it may take the memory that it takes.
+    memory: Option<MemoryWatch>,
 }
 
 impl Session {
@@ -65,6 +68,7 @@ impl Session {
         let governor = Governor::begin(plan, &kernel, handler.loader.as_ref());
         Ok(Self {
             governor,
+            memory: MemoryWatch::begin(plan),
             kernel,
             handler,
             collector: Collector::new(plan.capture.include_self),
@@ -86,7 +90,8 @@ impl Session {
         let tables = self.handler.loader.as_ref();
         let governor = self.governor.iter();
         let overhead = governor.map(|governor| governor.finding(plan, &self.kernel, tables));
-        overhead.chain(self.cpus.findings()).collect()
+        let memory = self.memory.iter().map(MemoryWatch::finding);
+        overhead.chain(memory).chain(self.cpus.findings()).collect()
     }
 
     /// Lets the kernel half sample until the plan, a signal, or the target's end says to stop.
@@ -156,6 +161,9 @@ impl Session {
                     signals.live.say(&self.follow_runtimes());
                     if let Some(governor) = &mut self.governor {
                         governor.follow(plan, &mut self.kernel, self.handler.loader.as_ref())?;
+                    }
+                    if let Some(memory) = &mut self.memory {
+                        memory.follow(&self.kernel, self.handler.loader.as_ref(), pipeline);
                     }
                     self.collector.drain_if_full(&mut self.kernel, &mut self.handler)?;
                     if pipeline.is_over(self.elapsed()) {

@@ -134,6 +134,21 @@ pub struct Naming {
     pub memory: SymbolMemory,
 }
 
+impl Naming {
+    /// This, with no more memory than half of so much for all.
+    #[must_use]
+    pub fn within(self, all_bytes: Option<u64>) -> Self {
+        let part = all_bytes.map_or(u64::MAX, |bytes| bytes / 2);
+        let least = u64::from(SymbolMemory::LEAST_MIB) << 20;
+        Self {
+            memory: SymbolMemory {
+                bytes: self.memory.bytes.min(part.max(least)),
+            },
+            ..self
+        }
+    }
+}
+
 /// Where names of programs' code come from.
 pub struct Sources<'a> {
     /// How programs' code is to be named.

@@ -111,6 +111,13 @@ impl NameCache {
         self.lock().open
     }
 
+    /// Forgets all names. Returns how many.
+    pub fn forget(&self) -> usize {
+        let mut names = self.lock();
+        names.objects = HashMap::default();
+        std::mem::take(&mut names.places)
+    }
+
     /// Begins the next window, and forgets what has not been seen for a while, where there is much.
     pub fn begin_window(&self) {
         let mut names = self.lock();

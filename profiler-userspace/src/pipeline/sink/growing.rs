@@ -77,6 +77,10 @@ impl WindowSink for GrowingFiles {
         Ok(())
     }
 
+    fn forget(&mut self) -> usize {
+        self.names.forget()
+    }
+
     fn end(mut self: Box<Self>, mut ended: Ended<'_>) -> Result<Report> {
         self.window(&mut ended.last)?;
         let windows = counted(ended.last.number, "window");

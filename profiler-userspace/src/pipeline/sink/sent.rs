@@ -154,6 +154,10 @@ impl WindowSink for Sent {
         Ok(())
     }
 
+    fn forget(&mut self) -> usize {
+        self.names.forget()
+    }
+
     fn end(mut self: Box<Self>, mut ended: Ended<'_>) -> Result<Report> {
         self.board.notify_stopping();
         self.send(&mut ended.last)?;

@@ -165,6 +165,11 @@ impl<S: TableStore> TableCache<S> {
         self.loaded.functions_left_out += count;
     }
 
+    /// Takes no more memory in the kernel than now.
+    pub(super) fn stop_growing(&mut self) {
+        self.store.stop_growing();
+    }
+
     /// Makes room in advance for a table of about so many bytes.
     pub(super) fn reserve(&mut self, bytes: u64) {
         self.store.reserve(bytes);

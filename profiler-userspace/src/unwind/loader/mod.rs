@@ -119,6 +119,11 @@ impl<S: TableStore> TableLoader<S> {
         self.workers.limit(share);
     }
 
+    /// Has tables take no more memory in the kernel than now: others make room for new ones.
+    pub(crate) fn stop_growing(&self) {
+        self.workers.stop_growing();
+    }
+
     /// The CPU time that loading has taken.
     pub(crate) fn spent(&self) -> Duration {
         self.workers.spent()

@@ -18,6 +18,8 @@ pub trait TableStore: Send + 'static {
     fn limit(&self) -> u64;
     /// Memory of the tables in the kernel, in bytes.
     fn bytes(&self) -> u64;
+    /// Takes no more memory than now: what is stored from here on takes the place of what was not used for the longest time.
+    fn stop_growing(&mut self);
     /// Begins to make room for a table of about so many bytes. Does not wait for it.
     fn reserve(&mut self, bytes: u64);
     /// Makes rules known, the first of them under the number `from`. To be done before rows that name

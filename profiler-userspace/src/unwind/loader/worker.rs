@@ -137,6 +137,11 @@ impl<S: TableStore> Workers<S> {
         *lock(&self.limit.budget) = Some(Budget::new(Duration::ZERO, share));
     }
 
+    /// Has tables take no more memory in the kernel than now.
+    pub(super) fn stop_growing(&self) {
+        lock(&self.cache).stop_growing();
+    }
+
     /// The CPU time that jobs have taken.
     pub(super) fn spent(&self) -> Duration {
         Duration::from_nanos(self.limit.spent_ns.load(Relaxed))
