@@ -12,6 +12,7 @@ mod balance;
 mod binary;
 mod browser;
 mod cgroup;
+mod collector;
 mod definition;
 mod feature;
 mod folded;
@@ -44,6 +45,7 @@ pub use balance::Balance;
 pub use binary::binary;
 pub use browser::Browser;
 pub use cgroup::{Cgroup, Version};
+pub use collector::Collector;
 pub use definition::defined_functions;
 pub use feature::{
     PrivateCopy, Sysctl, Turn, allowed_cpus, announce_timing, file_contains, files_in, javas,
