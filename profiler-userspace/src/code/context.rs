@@ -20,8 +20,8 @@ const BEGINNING: [u8; 11] = *b"\x48\x89\xdc\x48\x8b\x3c\x24\x48\x85\xff\x74";
 pub(super) const ENDBR64: [u8; 4] = *b"\xf3\x0f\x1e\xfa";
 
 /// The address of `__start_context`; none in what is not glibc.
-pub(super) fn start_context(image: &Image<'_>, elf: &Elf) -> Option<u64> {
-    let body = makecontext(image.file, elf)?;
+pub(super) fn start_context(image: &Image<'_>) -> Option<u64> {
+    let body = makecontext(image)?;
     let bytes = usize::try_from((body.end - body.start).min(MAX_BYTES)).ok()?;
     let code = image.bytes(body.start, bytes);
     let mut decoder = Decoder::with_ip(64, &code, body.start, DecoderOptions::NONE);
@@ -44,9 +44,17 @@ fn is_start_context(code: &[u8]) -> bool {
     code.starts_with(&BEGINNING)
 }
 
-/// The code of `makecontext`, as dynamic symbols say, or in a static program all symbols.
-fn makecontext(file: &File, elf: &Elf) -> Option<Range<u64>> {
-    let mut elf = elf.clone();
+/// The code of `makecontext`: as the dynamic linker finds it, or in a static program by all its symbols.
+fn makecontext(image: &Image<'_>) -> Option<Range<u64>> {
+    if image.exports_by_hash() {
+        let exported = image.symbol("makecontext")?;
+        return Some(exported.address..exported.address.saturating_add(exported.size));
+    }
+    named_makecontext(image.file)
+}
+
+fn named_makecontext(file: &File) -> Option<Range<u64>> {
+    let mut elf = Elf::read(file)?;
     if elf.dynamic_symbols.is_some() {
         elf.symbols = None;
     }
@@ -88,7 +96,7 @@ mod tests {
         assert!(built.unwrap().success());
         let file = File::open(&program).unwrap();
         let elf = Elf::read(&file).unwrap();
-        let found = start_context(&Image::read(&file).unwrap(), &elf);
+        let found = start_context(&Image::read(&file).unwrap());
         let mut truth = None;
         elf.each_function(&file, |function| {
             if function.name == b"__start_context" {
@@ -102,9 +110,8 @@ mod tests {
     #[test]
     fn a_file_without_makecontext_has_none() {
         let file = File::open(std::env::current_exe().unwrap()).unwrap();
-        let elf = Elf::read(&file).unwrap();
         let image = Image::read(&file).unwrap();
-        assert_eq!(start_context(&image, &elf), None);
+        assert_eq!(start_context(&image), None);
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub(crate) enum Function {
 /// Where the stacks of coroutines begin, if this file is a C library that makes some: `__start_context`. What was started returns
 /// to its first byte, so its callees are looked up one byte before.
 pub(crate) fn start_context(image: &Image<'_>) -> Option<u64> {
-    context::start_context(image, &Elf::read(image.file)?)
+    context::start_context(image)
 }
 
 /// The functions that `addresses`, which ascend, lie in; none for what is no code, or no known file.
@@ -53,7 +53,7 @@ pub(crate) fn functions(file: &File, elf: &Elf, addresses: &[ElfAddress]) -> Vec
     };
     let stubs = linkage::stubs(&image, elf, addresses);
     let mut described = Descriptions::of(&image);
-    let start = start::Start::find(&image).with_context(&image, elf);
+    let start = start::Start::find(&image).with_context(&image);
     let mut gaps: Vec<Range<u64>> = Vec::new();
     let placed: Vec<Option<Placed>> = addresses
         .iter()

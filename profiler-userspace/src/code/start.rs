@@ -7,7 +7,7 @@
 
 use super::Function;
 use super::context::start_context;
-use crate::object::{Elf, ElfAddress, Image};
+use crate::object::{ElfAddress, Image};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
 /// How much code is read at the entry point, in bytes.
@@ -38,9 +38,9 @@ impl Start {
     }
 
     /// With where coroutines begin.
-    pub(super) fn with_context(self, image: &Image<'_>, elf: &Elf) -> Self {
+    pub(super) fn with_context(self, image: &Image<'_>) -> Self {
         Self {
-            context: start_context(image, elf),
+            context: start_context(image),
             ..self
         }
     }

@@ -4,6 +4,7 @@
 //! asked in a few small reads, however many symbols it has. See the System V ABI, chapter 5, "Dynamic Linking".
 
 use super::image::{Image, Part, Relocation};
+use memchr::memmem;
 use object::LittleEndian as Little;
 use object::elf::{
     DT_GNU_HASH, DT_HASH, DT_NEEDED, DT_RELA, DT_RELASZ, DT_SONAME, DT_STRSZ, DT_STRTAB, DT_SYMTAB,
@@ -32,6 +33,12 @@ pub struct Symbol {
 }
 
 impl Image<'_> {
+    /// Whether the object has a hash table by which [`symbol`](Self::symbol) finds all that it exports.
+    pub fn exports_by_hash(&self) -> bool {
+        let mut tags = [DT_GNU_HASH, DT_HASH].into_iter();
+        tags.any(|tag| self.dynamic(tag).is_some())
+    }
+
     /// A symbol that the object exports.
     pub fn symbol(&self, name: &str) -> Option<Symbol> {
         match self.dynamic(DT_GNU_HASH) {
@@ -48,8 +55,16 @@ impl Image<'_> {
             header.bucket_count.get(Little),
             header.symbol_base.get(Little),
         );
-        let filter = u64::from(header.bloom_count.get(Little)).checked_mul(8)?;
-        let starts = table.checked_add(16)?.checked_add(filter)?;
+        let words = u64::from(header.bloom_count.get(Little));
+        let filter = table.checked_add(16)?;
+        // Most objects lack most names, and their filter says so.
+        let word = u64::from(hash / 64).checked_rem(words)?;
+        let [word] = self.words(filter.checked_add(8 * word)?)?;
+        let bits = [hash, hash.checked_shr(header.bloom_shift.get(Little))?];
+        if bits.iter().any(|bit| word >> (bit % 64) & 1 == 0) {
+            return None;
+        }
+        let starts = filter.checked_add(words.checked_mul(8)?)?;
         let mut index = self.half(starts, hash.checked_rem(buckets)?)?;
         let chains = starts.checked_add(4 * u64::from(buckets))?;
         for _ in 0..MAX_CHAIN {
@@ -145,25 +160,24 @@ impl Image<'_> {
     /// Whether the object's dynamic strings, among them what it imports, contain all these names. Those of an object that
     /// has more than a program usually has are not looked at.
     pub fn mentions(&self, names: &[&str]) -> bool {
+        // Linkers keep one string for all that end alike.
+        let is_there = |name: &&str| {
+            let ending = [name.as_bytes(), b"\0"].concat();
+            memmem::find(self.dynamic_strings(), &ending).is_some()
+        };
+        names.iter().all(is_there)
+    }
+
+    /// The dynamic strings; none where they are too many.
+    fn dynamic_strings(&self) -> &[u8] {
         const MAX_BYTES: u64 = 4 << 20;
-        let strings = || -> Option<Vec<u8>> {
+        let read = || -> Option<Vec<u8>> {
             let bytes = self.dynamic(DT_STRSZ).filter(|bytes| *bytes <= MAX_BYTES)?;
             let mut strings = vec![0; usize::try_from(bytes).ok()?];
             self.copy(self.dynamic(DT_STRTAB)?, &mut strings)?;
             Some(strings)
         };
-        let Some(strings) = strings() else {
-            return false;
-        };
-        let mut missing: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
-        for string in strings.split(|byte| *byte == 0) {
-            // Linkers keep one string for all that end alike.
-            missing.retain(|name| !string.ends_with(name));
-            if missing.is_empty() {
-                return true;
-            }
-        }
-        false
+        self.strings.get_or_init(|| read().unwrap_or_default())
     }
 
     /// The C library that it needs. musl calls itself `libc.so`, and distributions' is `libc.musl-x86_64.so.1`.

@@ -16,6 +16,7 @@ use object::elf::{
 };
 use object::pod::{Pod, from_bytes, slice_from_all_bytes};
 use object::read::elf::{FileHeader as _, ProgramHeader as _, SectionHeader as _};
+use std::cell::OnceCell;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
@@ -109,6 +110,8 @@ pub struct Image<'f> {
     section_names: Vec<u8>,
     /// Tags and values of the dynamic section.
     pub(super) dynamic: Vec<(i64, u64)>,
+    /// The dynamic strings, once they were asked for.
+    pub(super) strings: OnceCell<Vec<u8>>,
     /// Sections with code, ascending; where there are no sections, segments with code.
     pub code: Vec<Part>,
 }
@@ -138,6 +141,7 @@ impl<'f> Image<'f> {
             sections: Vec::new(),
             section_names: Vec::new(),
             dynamic: Vec::new(),
+            strings: OnceCell::new(),
             code: Vec::new(),
         };
         if let Ok(sections) = header.section_headers(Little, data) {
