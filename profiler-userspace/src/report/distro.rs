@@ -6,6 +6,8 @@
 use crate::object::BuildId;
 use crate::profile::fold::visible;
 use memchr::memmem::Finder;
+use std::cmp::Reverse;
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -138,7 +140,8 @@ fn owner(lists: &Path, path: &Path) -> Option<String> {
         .map(|entry| entry.path())
         .filter(|list| list.extension().is_some_and(|end| end == "list"))
         .collect();
-    entries.sort();
+    // Packages are called like what they hold, as a rule: the one that is meant comes first, and the others are not read.
+    entries.sort_by_cached_key(|list| (Reverse(likeness(list, path)), list.clone()));
     let finder = Finder::new(old);
     entries.into_iter().find_map(|list| {
         let text = fs::read(&list).ok()?;
@@ -151,6 +154,16 @@ fn owner(lists: &Path, path: &Path) -> Option<String> {
         // An architecture may follow.
         held.then(|| name.split(':').next().unwrap_or(name).to_owned())
     })
+}
+
+/// How many letters a list's name and a part of a path begin with alike.
+fn likeness(list: &Path, path: &Path) -> usize {
+    let name = list.file_name().unwrap_or_default().as_bytes();
+    let alike = |part: &OsStr| {
+        let both = name.iter().zip(part.as_bytes());
+        both.take_while(|(left, right)| left == right).count()
+    };
+    path.iter().map(alike).max().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -186,6 +199,7 @@ mod tests {
             "/usr/lib/libssl.so.3.old\n/usr/lib/libssl.so.3\n",
         );
         write("libssl3.md5sums", "/usr/bin/none\n");
+        write("aaa.list", "/usr/bin/libssl4-tool\n");
         let distribution = Distro {
             family: Some(Family::Debian),
             lists: lists.path().to_owned(),
@@ -220,6 +234,8 @@ mod tests {
             ssl.starts_with("`apt install libssl3-dbgsym` from Debian's debug archive"),
             "{ssl}"
         );
+        let tool = said(&debian, "/usr/bin/libssl4-tool");
+        assert!(tool.starts_with("`apt install aaa-dbgsym`"), "{tool}");
         assert_eq!(said(&debian, "/usr/bin/none"), debian.anywhere());
         debian.family = Some(Family::Ubuntu);
         assert!(said(&debian, "/usr/lib/libssl.so.3").contains("Ubuntu's debug archive"));
