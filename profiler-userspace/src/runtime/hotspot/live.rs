@@ -23,6 +23,9 @@ const MOST_NAME: usize = 128;
 const MOST_TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(4);
 
+/// The name of a process that the JDK's launcher began.
+const LAUNCHER: &[u8] = b"java\n";
+
 /// The tables.
 pub(super) struct Tables {
     /// Offsets of fields by their type's name, a dot, and theirs.
@@ -154,24 +157,31 @@ fn text(memory: &TargetMemory, address: u64) -> Option<String> {
     None
 }
 
-/// The processes that have the file mapped, with its load bias.
-fn processes(image: &Image<'_>) -> Vec<(u32, u64)> {
-    let Ok(file) = image.file.metadata() else {
-        return Vec::new();
+/// The processes that have the file mapped, with its load bias: those first that are called like the launcher, because looking
+/// takes as long as a process has mappings.
+fn processes(image: &Image<'_>) -> impl Iterator<Item = (u32, u64)> {
+    let file = image.file.metadata().ok();
+    let folders = file.is_some().then(|| fs::read_dir("/proc").ok()).flatten();
+    let numbers = folders
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|folder| {
+            let name = folder.file_name();
+            name.to_str()?.parse::<u32>().ok()
+        });
+    let is_launcher = |process: &u32| {
+        fs::read(format!("/proc/{process}/comm")).is_ok_and(|name| name == LAUNCHER)
     };
-    let Ok(folders) = fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    let numbers = folders.flatten().filter_map(|folder| {
-        let name = folder.file_name();
-        name.to_str()?.parse::<u32>().ok()
-    });
-    let all = numbers.filter_map(|process| {
-        let path = format!("/proc/{process}/maps");
-        let bias = bias_in(Path::new(&path), image, file.ino()).ok()??;
-        Some((process, bias))
-    });
-    all.collect()
+    let (launchers, others): (Vec<u32>, Vec<u32>) = numbers.partition(is_launcher);
+    launchers
+        .into_iter()
+        .chain(others)
+        .filter_map(move |process| {
+            let path = format!("/proc/{process}/maps");
+            let bias = bias_in(Path::new(&path), image, file.as_ref()?.ino()).ok()??;
+            Some((process, bias))
+        })
 }
 
 /// The bits of an address within a page.
