@@ -6,6 +6,7 @@
 //! which took 96 ms and 41 MB here; looking for a dozen structs takes one scan that stores nothing.
 
 use crate::machine::TYPE_INFORMATION;
+use memchr::{memchr_iter, memmem};
 use profiler_common::abi::Path;
 use std::collections::{HashMap, HashSet};
 
@@ -108,11 +109,9 @@ impl<'a> Btf<'a> {
 
     /// Whether a type, field or constant has this name.
     pub(super) fn has_name(&self, name: &str) -> bool {
-        let mut pattern = Vec::with_capacity(name.len() + 2);
-        pattern.push(0);
-        pattern.extend_from_slice(name.as_bytes());
-        pattern.push(0);
-        memchr_like(self.strings, &pattern)
+        // The table begins with the empty string.
+        let pattern = [b"\0", name.as_bytes(), b"\0"].concat();
+        memmem::find(self.strings, &pattern).is_some()
     }
 
     /// The structs of these names, to be asked for their fields.
@@ -142,13 +141,25 @@ impl<'a> Btf<'a> {
     /// Where each of these names stands in the table of strings. Types name their strings by these offsets, so that
     /// finding types by name compares numbers.
     fn name_offsets<'n>(&self, names: HashSet<&'n str>) -> HashMap<u32, &'n str> {
-        let mut at = 0;
-        let strings = self.strings.split(|&byte| byte == 0).map(|string| {
-            let offset = at;
-            at += string.len() + 1;
-            (offset, string)
+        // Of 100,000 strings nearly all differ in length or first letter; hashing these takes milliseconds.
+        let mut lengths = [0u64; 256];
+        let length = |length: usize| 1u64 << length.min(63);
+        for name in &names {
+            lengths[usize::from(name.as_bytes().first().copied().unwrap_or(0))] |=
+                length(name.len());
+        }
+        let mut start = 0;
+        let strings = memchr_iter(0, self.strings).map(|end| {
+            let string = (start, &self.strings[start..end]);
+            start = end + 1;
+            string
         });
+        let may_be = |string: &[u8]| {
+            let first = string.first().copied().unwrap_or(0);
+            lengths[usize::from(first)] & length(string.len()) != 0
+        };
         strings
+            .filter(|(_, string)| may_be(string))
             .filter_map(|(offset, string)| {
                 let name = names.get(std::str::from_utf8(string).ok()?)?;
                 Some((u32::try_from(offset).ok()?, *name))
@@ -332,13 +343,6 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(
         bytes.get(at..at.checked_add(4)?)?.try_into().ok()?,
     ))
-}
-
-/// Whether `pattern`, which begins with a NUL, occurs in a table of NUL-terminated strings.
-fn memchr_like(table: &[u8], pattern: &[u8]) -> bool {
-    table
-        .split_inclusive(|&byte| byte == 0)
-        .any(|string| *string == pattern[1..])
 }
 
 #[cfg(test)]
