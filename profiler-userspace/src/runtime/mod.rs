@@ -24,7 +24,7 @@ use crate::object::Image;
 use crate::process::{FunctionEvent, FunctionLines, RuntimeFunction};
 use crate::profile::interpreters::Glue;
 use memchr::memmem;
-use profiler_common::runtime::{DESCRIPTOR_WORDS, Encoding, RuntimeKind};
+use profiler_common::runtime::{DESCRIPTOR_WORDS, Encoding, RuntimeKind, RuntimeKinds};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::ops::Range;
@@ -83,10 +83,16 @@ enum Lines {
     Read(fn(&TargetMemory, function: u64) -> FunctionLines),
 }
 
-/// Whether a file of this name is likely to have a runtime, and worth to be looked at early. What is in it, its content says.
-pub(crate) fn is_likely_in(file_name: &OsStr) -> bool {
+/// The runtimes that a file of this name is likely to have, so that it is worth to be looked at early. What is in it, its content
+/// says.
+pub(crate) fn likely_in(file_name: &OsStr) -> RuntimeKinds {
     let is_in = |part: &str| memmem::find(file_name.as_bytes(), part.as_bytes()).is_some();
-    RUNTIMES.iter().any(|runtime| is_in(runtime.in_file_names))
+    let likely = RUNTIMES
+        .iter()
+        .filter(|runtime| is_in(runtime.in_file_names));
+    likely.fold(RuntimeKinds::NONE, |all, runtime| {
+        all.with(runtime.kind.into())
+    })
 }
 
 /// All runtimes, in the order of their kinds.
@@ -303,6 +309,15 @@ fn text(copied: &crate::process::CopiedText) -> String {
 mod tests {
     use super::*;
     use crate::process::CopiedText;
+
+    #[test]
+    fn names_of_files_tell_which_runtimes_are_likely() {
+        let likely = |name: &str| likely_in(OsStr::new(name));
+        assert_eq!(likely("libc.so.6"), RuntimeKinds::NONE);
+        assert_eq!(likely("libjvm.so"), RuntimeKind::HotSpot.into());
+        let both = RuntimeKinds::from(RuntimeKind::Lua).with(RuntimeKind::LuaJit.into());
+        assert_eq!(likely("libluajit-5.1.so.2"), both);
+    }
 
     #[test]
     fn only_what_is_one_is_believed() {

@@ -21,7 +21,8 @@ use crate::targets::{UprobeSite, allocators, command, uprobe_sites};
 use crate::unwind::loader::{Depth, TableLoader};
 use crate::unwind::offline::OfflineWalker;
 use anyhow::{Context as _, Result, bail};
-use profiler_common::abi::{Switches, TargetKind};
+use profiler_common::abi::{RuntimeKinds, Switches, TargetKind};
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -235,19 +236,21 @@ fn load(
     let tables = kernel.take_tables();
     let loader =
         tables.map(|tables| load_tables(plan, named, before.as_ref(), tables, &mut kernel));
-    let loader = loader.transpose()?;
-    kernel.load_probes(kernel.found_runtimes())?;
+    let (loader, likely) = loader.transpose()?.unzip();
+    let found = kernel.found_runtimes();
+    kernel.load_probes(found.with(likely.unwrap_or_default()))?;
     Ok((kernel, loader))
 }
 
-/// Loads the unwind tables that will surely be needed.
+/// Loads the unwind tables that will surely be needed. Returns the runtimes, too, that there was no time to look for and that are likely
+/// to be there.
 fn load_tables(
     plan: &Plan,
     named: &[u32],
     before: Option<&CpuTimes>,
     tables: kernel::Tables,
     kernel: &mut Kernel,
-) -> Result<TableLoader<kernel::Tables>> {
+) -> Result<(TableLoader<kernel::Tables>, RuntimeKinds)> {
     let mut loader = TableLoader::start(tables, kernel)
         .context("cannot start the thread that loads unwind tables")?;
     let command = plan.launch.as_deref().and_then(command::program);
@@ -257,9 +260,18 @@ fn load_tables(
         let deadline = Instant::now() + warm_up::MAX_TIME;
         // Which interpreters there are decides which programs are loaded. What else is needed, walks say that come first.
         let walks_first = warm_up::is_wanted(plan) || warm_up::asks_asleep(plan);
-        let is_wanted = |file: &MappedFile| !walks_first || runtime::is_likely_in(file.module());
+        let likely = Cell::new(RuntimeKinds::NONE);
+        let is_wanted = |file: &MappedFile| {
+            let here = runtime::likely_in(file.module());
+            likely.set(likely.get().with(here));
+            !walks_first || here != RuntimeKinds::NONE
+        };
         let pids = before.likely_to_run();
         loader.prepare_until(kernel, &pids, is_wanted, deadline);
+        if !loader.is_idle() {
+            // On a busy machine. Programs that have to be loaded again cost more than code for a runtime too many.
+            return Ok((loader, likely.get()));
+        }
     } else {
         // Walks that say what else is needed come before the recording, or are many.
         let is_outline = warm_up::is_wanted(plan) || plan.launch.is_some();
@@ -270,7 +282,7 @@ fn load_tables(
         };
         loader.prepare(kernel, named, files, depth);
     }
-    Ok(loader)
+    Ok((loader, RuntimeKinds::NONE))
 }
 
 /// A kernel that samples.
