@@ -11,6 +11,8 @@ use super::events::{Events, queue_bytes};
 use super::files::FileKeys;
 use super::logs::{self, Logs};
 use super::programs::Programs;
+use super::pruned;
+use super::request::Wanted;
 use super::shared::{array, map};
 use super::size::Sizes;
 use super::slabs::SLAB_BYTES;
@@ -30,7 +32,8 @@ use rustix::process::Rlimit;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The BPF object that `cargo xtask bpf` made.
-static OBJECT: &[u8] = aya::include_bytes_aligned!("../../../profiler-ebpf/prebuilt/flame.bpf.o");
+pub(super) static OBJECT: &[u8] =
+    aya::include_bytes_aligned!("../../../profiler-ebpf/prebuilt/flame.bpf.o");
 
 /// Creates the maps and loads the programs that are no probe's.
 pub(super) fn load(request: Request, support: &Support) -> Result<Kernel> {
@@ -73,6 +76,8 @@ pub(super) fn load(request: Request, support: &Support) -> Result<Kernel> {
     raise_memlock();
     let config = config(&request, support, &sizes);
     let rows = config.switches.has(Switches::UNWIND_ROWS);
+    let mut wanted = request.programs();
+    wanted.extend(request.page_fault_programs(support.page_faults(request.io())));
     let mut ebpf = loader_without_kernel_types()
         // Asked for only when a program is rejected.
         .verifier_log_level(VerifierLogLevel::DEBUG)
@@ -101,7 +106,7 @@ pub(super) fn load(request: Request, support: &Support) -> Result<Kernel> {
             },
         )
         .map_max_entries("RULES", if rows { MAX_RULES as u32 } else { 1 })
-        .load(OBJECT)
+        .load(&object_for(&wanted))
         .map_err(loading)?;
     let wants_logs = config.switches.has(Switches::LOG);
     let logs = wants_logs.then(|| Logs::new(&mut ebpf)).transpose()?;
@@ -165,8 +170,6 @@ pub(super) fn load(request: Request, support: &Support) -> Result<Kernel> {
         request.events(),
         request.lasting_event(),
     );
-    let mut wanted = request.programs();
-    wanted.extend(request.page_fault_programs(support.page_faults(request.io())));
     let runtime_descriptors = Descriptors::new(&runtimes)?;
     let cgroup_table = match cgroup_in_set {
         Some(_) => Some(CgroupTable::new(&cgroups, config.seed)?),
@@ -215,6 +218,17 @@ pub(super) fn load(request: Request, support: &Support) -> Result<Kernel> {
         kernel.programs.load_tracepoint(ProgramId::CodeKey)?;
     }
     Ok(kernel)
+}
+
+/// The object with all programs that may be loaded: of those that walk stacks, the ones that are wanted.
+fn object_for(wanted: &[Wanted]) -> Vec<u8> {
+    let is_wanted = |id: &ProgramId| wanted.iter().any(|wanted| wanted.program == *id);
+    let all = ProgramId::ALL.iter();
+    let left_out: Vec<&[u8]> = all
+        .filter(|id| id.walks() && !is_wanted(id))
+        .map(|id| id.name().as_bytes())
+        .collect();
+    pruned::without(OBJECT, |name| left_out.contains(&name))
 }
 
 /// A loader that has not read the kernel's type information.

@@ -25,6 +25,7 @@ mod missed;
 mod perf_events;
 mod perf_link;
 mod programs;
+mod pruned;
 mod request;
 mod shared;
 mod size;
