@@ -120,7 +120,7 @@ pub(super) fn load(request: Request, support: &Support) -> Result<Kernel> {
         stack_index: array(&mut ebpf, "STACK_INDEX")?,
     };
     let names = SymbolNames::new(array(&mut ebpf, "SYMBOL")?);
-    let keys = FileKeys::new(array(&mut ebpf, "ASKED_CODE")?);
+    let keys = FileKeys::new(array(&mut ebpf, "ASKED_CODE")?)?;
     let config_map = ConfigMap::new(array(&mut ebpf, ".rodata.config")?);
     let (code, rules) = (array(&mut ebpf, "CODE")?, array(&mut ebpf, "RULES")?);
     let runtimes = array(&mut ebpf, "RUNTIMES")?;
