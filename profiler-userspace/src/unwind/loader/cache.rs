@@ -53,7 +53,8 @@ pub(crate) struct Loaded {
     pub(crate) functions_left_out: usize,
 }
 
-/// A table with code that was not read, without its rows.
+/// A table with code that was not read: where descriptions were left out, with the rows that it had at first, which are few;
+/// otherwise without.
 pub(super) type Outline = UnwindTable;
 
 /// A table, and the files it is installed for.
@@ -66,6 +67,8 @@ struct CachedTable<T> {
     outline: Option<Arc<Outline>>,
     /// The rows of pages, by number, that functions were put into or looked for in: reading them from the kernel takes longer.
     pages: HashMap<u32, Vec<Row>>,
+    /// Pages that have other rows than at first.
+    changed: HashSet<u32>,
     /// Pages whose descriptions were read after the others.
     read: HashSet<u32>,
     /// How often some were.
@@ -81,7 +84,15 @@ impl<T> CachedTable<T> {
     ) -> Result<&mut Vec<Row>, S::Error> {
         Ok(match self.pages.entry(page) {
             hash_map::Entry::Occupied(page) => page.into_mut(),
-            hash_map::Entry::Vacant(free) => free.insert(store.rows(&self.stored, page)?),
+            hash_map::Entry::Vacant(free) => {
+                let outline = self.outline.as_ref();
+                let first =
+                    outline.filter(|it| it.index.is_some() && !self.changed.contains(&page));
+                free.insert(match first {
+                    Some(outline) => outline.rows_of(page).to_vec(),
+                    None => store.rows(&self.stored, page)?,
+                })
+            }
         })
     }
 }
@@ -242,9 +253,20 @@ impl<S: TableStore> TableCache<S> {
             self.loaded.rows += table.rows.len();
             let keys = Vec::new();
             let outline = is_open.then(|| {
+                let keeps_rows = table.index.is_some();
                 Arc::new(Outline {
                     ranges: table.ranges.clone(),
                     loads: table.loads.clone(),
+                    pages: if keeps_rows {
+                        table.pages.clone()
+                    } else {
+                        Vec::new()
+                    },
+                    rows: if keeps_rows {
+                        table.rows.clone()
+                    } else {
+                        Vec::new()
+                    },
                     origin: table.origin,
                     index: table.index.clone(),
                     ..Outline::default()
@@ -258,6 +280,7 @@ impl<S: TableStore> TableCache<S> {
                     order,
                     outline,
                     pages: HashMap::new(),
+                    changed: HashSet::new(),
                     read: HashSet::new(),
                     reads: 0,
                 },

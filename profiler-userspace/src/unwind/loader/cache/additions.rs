@@ -206,8 +206,9 @@ impl<S: TableStore> TableCache<S> {
             return Ok(false);
         };
         let changed = change(table, &self.store, &outline)?;
-        let of_page = |number| Some((number, table.pages.get(&number)?.clone()));
-        let pages: Vec<(u32, Vec<Row>)> = changed.into_iter().filter_map(of_page).collect();
+        let of_page = |&number| Some((number, table.pages.get(&number)?.clone()));
+        let pages: Vec<(u32, Vec<Row>)> = changed.iter().filter_map(of_page).collect();
+        table.changed.extend(changed);
         let is_put = self.store.replace(&mut table.stored, &table.keys, &pages)?;
         if !is_put {
             self.loaded.refused += 1;
