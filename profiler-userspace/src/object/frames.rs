@@ -4,6 +4,8 @@
 //! description is. Read where it is asked for, by bisecting `.eh_frame_hdr`; where there is none, the whole section is
 //! scanned. Trusts no size and no offset in a file. See the Linux Standard Base 5.0, core, section 10.6.
 
+mod window;
+
 use super::{Image, Part};
 use gimli::{
     BaseAddresses, CallFrameInstruction, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, Pointer,
@@ -14,6 +16,8 @@ use object::elf::PT_GNU_EH_FRAME;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+use window::Window;
 
 /// The most bytes of the section. The largest known, a browser's, has a third of that.
 pub const MAX_FRAMES_BYTES: u64 = 64 << 20;
@@ -32,6 +36,12 @@ const ENTRY_BYTES: usize = 8;
 /// So many bytes of the section are read at once.
 const BLOCK_BYTES: usize = 4096;
 
+/// From one of [`FrameSections::steps`] to the next: the entries of a block.
+const STEP: usize = BLOCK_BYTES / ENTRY_BYTES;
+
+/// Who searches as often as this reads the steps, which takes as long as a dozen searches.
+const MANY_SEARCHES: usize = 16;
+
 /// Descriptions of more bytes than this are left out: ten times the largest known.
 const MAX_DESCRIPTION_BYTES: usize = 1 << 20;
 
@@ -47,6 +57,8 @@ pub struct FrameSections {
     pub frames: Part,
     /// The bases that addresses in them may be relative to.
     pub bases: BaseAddresses,
+    /// Where the code of each so manieth description begins; empty where nobody [asked](FrameIndex::steps).
+    pub steps: Arc<[u64]>,
 }
 
 impl FrameSections {
@@ -61,6 +73,7 @@ impl FrameSections {
             header,
             frames,
             bases: bases(image).set_eh_frame(frames.address),
+            steps: Arc::default(),
         })
     }
 }
@@ -104,14 +117,21 @@ pub struct Frame {
 /// The descriptions of an image in the order of their code, and what was read of them.
 pub struct FrameIndex<'f> {
     entries: Entries<'f>,
+    /// Descriptions on their way to where they are copied.
+    copied: Window<'f>,
+    /// The shared entry that was read last.
+    shared: Option<usize>,
     frames: Cached<'f>,
     bases: BaseAddresses,
+    steps: Arc<[u64]>,
+    /// How often the index was searched.
+    searches: usize,
 }
 
 /// Where each description's code begins, ascending, and where the description is.
 enum Entries<'f> {
     /// `.eh_frame_hdr`, and how many entries it has.
-    Header(Cached<'f>, usize),
+    Header(Window<'f>, usize),
     /// The addresses of code, and offsets in the section.
     Scanned(Vec<(u64, usize)>),
 }
@@ -126,22 +146,34 @@ impl<'f> FrameIndex<'f> {
     /// By the header; none if there is none, or not of the usual kind.
     pub fn open(file: &'f File, sections: &FrameSections) -> Option<Self> {
         let header = sections.header?;
-        let mut entries = Cached::new(file, header, MAX_HEADER_BYTES)?;
-        let kinds = entries.half(0)?;
-        let count = usize::try_from(entries.half(8)?).ok()?;
-        let is_whole = count <= entries.bytes.len().saturating_sub(HEAD_BYTES) / ENTRY_BYTES;
+        if header.bytes > MAX_HEADER_BYTES {
+            return None;
+        }
+        let mut entries = Window::new(file, header);
+        let kinds = half(&mut entries, 0)?;
+        let count = usize::try_from(half(&mut entries, 8)?).ok()?;
+        let bytes = usize::try_from(header.bytes).ok()?;
+        let is_whole = count <= bytes.saturating_sub(HEAD_BYTES) / ENTRY_BYTES;
         (kinds == HEAD && is_whole).then_some(Self {
             entries: Entries::Header(entries, count),
+            copied: Window::new(file, sections.frames),
+            shared: None,
             frames: Cached::new(file, sections.frames, MAX_FRAMES_BYTES)?,
             bases: sections.bases.clone(),
+            steps: Arc::clone(&sections.steps),
+            searches: 0,
         })
     }
 
     fn scan(file: &'f File, sections: &FrameSections) -> Option<Self> {
         let mut index = Self {
             entries: Entries::Scanned(Vec::new()),
+            copied: Window::new(file, sections.frames),
+            shared: None,
             frames: Cached::new(file, sections.frames, MAX_FRAMES_BYTES)?,
             bases: sections.bases.clone(),
+            steps: Arc::default(),
+            searches: 0,
         };
         let (mut entries, mut at) = (Vec::new(), 0);
         while let Some(bytes) = index.frames.read_entry(at) {
@@ -174,7 +206,7 @@ impl<'f> FrameIndex<'f> {
     /// Where the code of a description begins.
     pub fn begin(&mut self, number: usize) -> Option<u64> {
         match &mut self.entries {
-            Entries::Header(header, _) => header.relative(HEAD_BYTES + number * ENTRY_BYTES),
+            Entries::Header(header, _) => relative(header, HEAD_BYTES + number * ENTRY_BYTES),
             Entries::Scanned(entries) => Some(entries.get(number)?.0),
         }
     }
@@ -183,7 +215,7 @@ impl<'f> FrameIndex<'f> {
     pub fn offset(&mut self, number: usize) -> Option<usize> {
         match &mut self.entries {
             Entries::Header(header, _) => {
-                let address = header.relative(HEAD_BYTES + number * ENTRY_BYTES + 4)?;
+                let address = relative(header, HEAD_BYTES + number * ENTRY_BYTES + 4)?;
                 usize::try_from(address.checked_sub(self.frames.part.address)?).ok()
             }
             Entries::Scanned(entries) => Some(entries.get(number)?.1),
@@ -192,7 +224,15 @@ impl<'f> FrameIndex<'f> {
 
     /// The number of the first description whose code does not begin before an address.
     pub fn first_from(&mut self, address: u64) -> usize {
+        self.searches += 1;
+        if self.searches == MANY_SEARCHES && self.steps.is_empty() {
+            self.steps = self.steps();
+        }
         let mut range = 0..self.count();
+        let behind = self.steps.partition_point(|begin| *begin < address);
+        if let Some(before) = behind.checked_sub(1) {
+            range = before * STEP..range.end.min(behind * STEP);
+        }
         while range.start < range.end {
             let middle = range.start.midpoint(range.end);
             match self.begin(middle).is_some_and(|begin| begin < address) {
@@ -201,6 +241,15 @@ impl<'f> FrameIndex<'f> {
             }
         }
         range.start
+    }
+
+    /// Where the code begins of each so manieth description, for [`FrameSections`]: with these, [`first_from`](Self::first_from)
+    /// need not read a dozen blocks of the header. For an index in order.
+    pub fn steps(&mut self) -> Arc<[u64]> {
+        (0..self.count())
+            .step_by(STEP)
+            .map_while(|number| self.begin(number))
+            .collect()
     }
 
     /// A description, by its number.
@@ -229,6 +278,27 @@ impl<'f> FrameIndex<'f> {
         })
     }
 
+    /// Appends a description of at most so many bytes to others, and reads what it shares with them. Returns where it is.
+    pub fn copy(
+        &mut self,
+        offset: usize,
+        most: usize,
+        others: &mut Vec<u8>,
+    ) -> Option<Range<usize>> {
+        let bytes = entry_bytes(half(&mut self.copied, offset)?).filter(|bytes| *bytes <= most)?;
+        let pointer = offset.checked_add(4)?;
+        let back = usize::try_from(half(&mut self.copied, pointer)?).ok()?;
+        let shared = pointer.checked_sub(back)?;
+        if self.shared != Some(shared) {
+            let bytes = self.frames.read_entry(shared)?;
+            self.shared = (bytes <= MAX_SHARED_BYTES).then_some(shared);
+            self.shared?;
+        }
+        let begin = others.len();
+        others.extend_from_slice(self.copied.get(offset, bytes)?);
+        Some(begin..others.len())
+    }
+
     /// Reads a description, whose bytes it returns, and what it shares with others.
     pub fn read(&mut self, offset: usize) -> Option<usize> {
         let bytes = self.frames.read_entry(offset)?;
@@ -237,6 +307,25 @@ impl<'f> FrameIndex<'f> {
         let shared = self.frames.read_entry(pointer.checked_sub(back)?)?;
         (shared <= MAX_SHARED_BYTES).then_some(bytes)
     }
+}
+
+/// Bytes of an entry of the section that says that so many follow; none for one that is not believed.
+fn entry_bytes(length: u32) -> Option<usize> {
+    let bytes = usize::try_from(length).ok()?.checked_add(4)?;
+    (8..=MAX_DESCRIPTION_BYTES)
+        .contains(&bytes)
+        .then_some(bytes)
+}
+
+/// The address that an entry of the header has here, relative to the header.
+fn relative(header: &mut Window<'_>, at: usize) -> Option<u64> {
+    let distance = half(header, at)?.cast_signed();
+    Some(header.part.address.wrapping_add_signed(distance.into()))
+}
+
+fn half(window: &mut Window<'_>, at: usize) -> Option<u32> {
+    let bytes = window.get(at, 4)?.first_chunk()?;
+    Some(u32::from_le_bytes(*bytes))
 }
 
 /// A section of which only some is read; the rest is zero.
@@ -270,16 +359,9 @@ impl<'f> Cached<'f> {
 
     /// Reads an entry of the section, and returns how many bytes it has.
     fn read_entry(&mut self, at: usize) -> Option<usize> {
-        let bytes = usize::try_from(self.half(at)?).ok()?.checked_add(4)?;
-        let is_honest = (8..=MAX_DESCRIPTION_BYTES).contains(&bytes);
-        is_honest.then(|| self.read(at, bytes))??;
+        let bytes = entry_bytes(self.half(at)?)?;
+        self.read(at, bytes)?;
         Some(bytes)
-    }
-
-    /// The address that an entry of the header has here, relative to the header.
-    fn relative(&mut self, at: usize) -> Option<u64> {
-        let distance = self.half(at)?.cast_signed();
-        Some(self.part.address.wrapping_add_signed(distance.into()))
     }
 
     fn half(&mut self, at: usize) -> Option<u32> {

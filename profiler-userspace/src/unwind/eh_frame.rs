@@ -4,19 +4,22 @@
 //! [`Rule::UNSUPPORTED`] from there on; one that cannot be parsed at all is left out. Each byte is read a
 //! bounded number of times, whatever the sections contain.
 
+mod usual;
+
 use super::found::{Change, Found, Stretch, count};
 use super::program::{Effect, Factors, Nonsense, Program, State};
 use super::source::Sources;
 use super::{go, x86_64};
 use crate::code::GoFunctions;
 use gimli::{
-    BaseAddresses, CieOrFde, CommonInformationEntry, DebugFrame, EhFrame, EndianSlice,
-    FrameDescriptionEntry, LittleEndian, PartialFrameDescriptionEntry, UnwindOffset, UnwindSection,
+    BaseAddresses, CallFrameInstruction, CieOrFde, CommonInformationEntry, DebugFrame, EhFrame,
+    EndianSlice, LittleEndian, PartialFrameDescriptionEntry, UnwindOffset, UnwindSection,
 };
 use profiler_common::abi::Rule;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
+use usual::{Unusual, Usual};
 
 /// The most shared entries (CIEs). Honest sections stay far below, because linkers merge them into a few, or
 /// a few for each source file; hostile ones would be held in memory many times over.
@@ -86,6 +89,8 @@ fn describe_linkage(sources: &Sources, found: &mut Found) {
 #[derive(Debug)]
 struct Common<'a> {
     entry: CommonInformationEntry<Slice<'a>>,
+    /// Whether addresses in its descriptions are [written as usual](usual::ENCODING).
+    is_usual: bool,
     factors: Factors,
     /// The state at the beginning.
     initial: Result<State, Nonsense>,
@@ -128,6 +133,25 @@ pub(super) fn read_some<'a>(
     }
 }
 
+/// Reads descriptions that were copied out of a section, each with its place there and that among `bytes`. Returns the places of
+/// those that are not of the usual kind, and were not read.
+pub(super) fn read_copies<'a>(
+    section: &EhFrame<Slice<'a>>,
+    bases: &BaseAddresses,
+    (bytes, copies): (&[u8], Vec<(usize, Range<usize>)>),
+    code: &[Range<u64>],
+    found: &mut Found,
+) -> Vec<usize> {
+    let mut reading = Reading::of(section, bases);
+    let is_other = |&(offset, ref part): &(usize, Range<usize>)| {
+        let bytes = &bytes[part.clone()];
+        let common = usual::shared(bytes, offset).and_then(|at| reading.common(at.into()));
+        !common.is_some_and(|common| reading.take_usual(bytes, offset, &common, code, found))
+    };
+    let others = copies.into_iter().filter(is_other);
+    others.map(|(offset, _)| offset).collect()
+}
+
 /// A section being read.
 struct Reading<'a, 'bases, S> {
     section: S,
@@ -167,10 +191,56 @@ where
             found.statistics.broken += 1;
             return;
         };
+        let section = self.section.section().slice();
+        let offset = partial.offset();
+        let bytes = section.get(offset..).unwrap_or_default();
+        if !self.take_usual(bytes, offset, &common, code, found) {
+            self.take_any(partial, &common, code, found);
+        }
+    }
+
+    /// Adds what a description says, whatever its kind.
+    fn take_any(
+        &mut self,
+        partial: &PartialFrameDescriptionEntry<'_, S, Slice<'a>>,
+        common: &Common<'a>,
+        code: &[Range<u64>],
+        found: &mut Found,
+    ) {
         match partial.parse(|_, _, _| Ok(common.entry.clone())) {
-            Ok(entry) => self.describe(&entry, &common, code, found),
+            Ok(entry) => {
+                let addresses = entry.initial_address()..entry.end_address();
+                let section = self.section.clone();
+                let mut instructions = entry.instructions(&section, self.bases);
+                let next = || instructions.next().map_err(|_| Broken::Invalid);
+                let taken = self.describe(addresses, common, code, found, next);
+                debug_assert!(taken.is_ok(), "the general reader knows all");
+            }
             Err(_) => found.statistics.broken += 1,
         }
+    }
+
+    /// Adds what a description of the usual kind says, which `bytes` begin with; false if it is of another.
+    fn take_usual(
+        &mut self,
+        bytes: &[u8],
+        offset: usize,
+        common: &Common<'a>,
+        code: &[Range<u64>],
+        found: &mut Found,
+    ) -> bool {
+        let section = self.bases.eh_frame.section.filter(|_| common.is_usual);
+        let address = section.map(|section| section.wrapping_add(offset as u64));
+        let usual = address.and_then(|address| Usual::of(bytes, address));
+        let Some(Usual {
+            addresses,
+            mut instructions,
+        }) = usual
+        else {
+            return false;
+        };
+        let next = || instructions.next().map_err(|Unusual| Broken::Unusual);
+        self.describe(addresses, common, code, found, next).is_ok()
     }
 
     /// The shared entry at `offset` and its initial state; none if it cannot be read.
@@ -201,7 +271,7 @@ where
             stack: entry.data_alignment_factor(),
             encoding: entry.encoding(),
         };
-        self.program.begin(State::EMPTY);
+        self.program.begin(&State::EMPTY);
         let mut instructions = entry.instructions(&self.section, self.bases);
         let mut initial = Ok(State::EMPTY);
         loop {
@@ -226,85 +296,90 @@ where
             initial = Err(Nonsense);
         }
         Some(Common {
+            is_usual: entry.fde_address_encoding() == Some(usual::ENCODING),
             entry,
             factors,
             initial,
         })
     }
 
-    /// Adds the code and the changes of one description.
+    /// Adds the code and the changes of one description; nothing if its instructions are unusual.
     fn describe(
         &mut self,
-        entry: &FrameDescriptionEntry<Slice<'a>>,
+        addresses: Range<u64>,
         common: &Common<'a>,
         code: &[Range<u64>],
         found: &mut Found,
-    ) {
-        let addresses = entry.initial_address()..entry.end_address();
+        next: impl FnMut() -> Result<Option<CallFrameInstruction<usize>>, Broken>,
+    ) -> Result<(), Unusual> {
         let before = code.partition_point(|part| part.start <= addresses.start);
         let part = code.get(..before).and_then(<[_]>::last);
         let Some(part) = part.filter(|part| part.contains(&addresses.start)) else {
             found.statistics.strays += 1;
-            return;
+            return Ok(());
         };
         let end = addresses.end.min(part.end);
-        let Ok(bytes) = u32::try_from(end.saturating_sub(addresses.start)) else {
+        let bytes = u32::try_from(end.saturating_sub(addresses.start));
+        let Some(bytes) = bytes.ok().filter(|bytes| *bytes > 0) else {
             found.statistics.strays += 1;
-            return;
+            return Ok(());
         };
-        if bytes == 0 {
-            found.statistics.strays += 1;
-            return;
-        }
         let first = count(found.changes.len());
         let mut noting = Noting {
             found,
-            signal: entry.is_signal_trampoline(),
+            signal: common.entry.is_signal_trampoline(),
             last: None,
         };
-        let after = match common.initial {
+        let stopped = match &common.initial {
             Ok(initial) => {
                 self.program.begin(initial);
                 let code = addresses.start..addresses.start + u64::from(bytes);
-                self.follow(entry, &common.factors, code, &mut noting)
+                self.follow(next, &common.factors, code, &mut noting)
             }
-            Err(Nonsense) => Err(0),
+            Err(Nonsense) => Err((0, Broken::Invalid)),
         };
-        if let Err(after) = after {
-            noting.note_rule(after, Rule::UNSUPPORTED);
-            found.statistics.broken += 1;
+        match stopped {
+            Ok(()) => {}
+            Err((after, Broken::Invalid)) => {
+                noting.note_rule(after, Rule::UNSUPPORTED);
+                found.statistics.broken += 1;
+            }
+            Err((_, Broken::Unusual)) => {
+                found.changes.truncate(first as usize);
+                return Err(Unusual);
+            }
         }
         found.stretches.push(Stretch {
             addresses: addresses.start..end,
             changes: first..count(found.changes.len()),
         });
+        Ok(())
     }
 
-    /// Runs the instructions for `code`. Returns the offset from which they are invalid, if any.
+    /// Runs the instructions for `code`. Returns the offset from which they cannot be run, if any.
     fn follow(
         &mut self,
-        entry: &FrameDescriptionEntry<Slice<'a>>,
+        mut next: impl FnMut() -> Result<Option<CallFrameInstruction<usize>>, Broken>,
         factors: &Factors,
         code: Range<u64>,
         noting: &mut Noting<'_>,
-    ) -> Result<(), u32> {
-        let mut instructions = entry.instructions(&self.section, self.bases);
+    ) -> Result<(), (u32, Broken)> {
         let mut after = 0;
         loop {
-            let effect = match instructions.next() {
+            let effect = match next() {
                 // Kept by reference: it was written in parts, and copying it would stall the processor until
                 // all of them are stored.
                 Ok(Some(ref instruction)) => self.program.run(instruction, factors, &self.section),
                 Ok(None) => break,
-                Err(_) => return Err(after),
+                Err(broken) => return Err((after, broken)),
             };
-            let effect = effect.map_err(|Nonsense| after)?;
+            let effect = effect.map_err(|Nonsense| (after, Broken::Invalid))?;
             let next = match effect {
                 Effect::State => continue,
                 Effect::Advance(bytes) => u64::from(after).saturating_add(bytes),
                 Effect::Jump(address) => match address.checked_sub(code.start) {
                     Some(next) if next >= u64::from(after) => next,
-                    _ => return Err(after),
+                    _ => return Err((after, Broken::Invalid)),
                 },
             };
             if let Some(state) = self.program.changed() {
@@ -320,6 +395,15 @@ where
         }
         Ok(())
     }
+}
+
+/// Why instructions end early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Broken {
+    /// They are invalid.
+    Invalid,
+    /// The general reader knows more.
+    Unusual,
 }
 
 /// Collects the changes of one description.

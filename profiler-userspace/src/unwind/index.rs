@@ -60,25 +60,40 @@ pub(super) fn read(
     code: &[Range<u64>],
 ) -> Found {
     let mut found = Found::default();
-    let mut all = Vec::new();
-    // Honest descriptions are in the section once each; hostile entries could lead to a long one again and again.
-    let mut left = index.section_bytes();
+    let mut offsets = Vec::new();
     for range in wanted {
         // The one before may reach into it.
         let first = index.first_from(range.start).saturating_sub(1);
         for at in first..index.first_from(range.end) {
-            let offset = index.offset(at);
-            let bytes = offset.and_then(|offset| index.read(offset));
-            let bytes = bytes.filter(|&bytes| bytes <= left);
-            left -= bytes.unwrap_or(0);
-            match offset.filter(|_| bytes.is_some()) {
-                Some(offset) => all.push(offset),
+            match index.offset(at) {
+                Some(offset) => offsets.push(offset),
                 None => found.statistics.broken += 1,
             }
         }
     }
+    // As they are in the file: linkers sort code by how hot it is.
+    offsets.sort_unstable();
+    let (mut bytes, mut copies) = (Vec::new(), Vec::new());
+    // Honest descriptions are in the section once each; hostile entries could lead to a long one again and again.
+    let mut left = index.section_bytes();
+    for offset in offsets {
+        match index.copy(offset, left, &mut bytes) {
+            Some(part) => {
+                left -= part.len();
+                copies.push((offset, part));
+            }
+            None => found.statistics.broken += 1,
+        }
+    }
     let (section, bases) = index.section();
-    eh_frame::read_some(&section, bases, &all, code, &mut found);
+    let mut others = eh_frame::read_copies(&section, bases, (&bytes, copies), code, &mut found);
+    others.retain(|&offset| {
+        let is_read = index.read(offset).is_some();
+        found.statistics.broken += u32::from(!is_read);
+        is_read
+    });
+    let (section, bases) = index.section();
+    eh_frame::read_some(&section, bases, &others, code, &mut found);
     found.sort();
     found
 }

@@ -324,12 +324,16 @@ fn sources(
 ) -> Result<(source::Sources, Vec<Range<u64>>), Error> {
     use source::{Large, Sources};
     if is_outline {
-        let sources = Sources::find(image, Large::Left)?;
-        let Some(places) = &sources.index else {
+        let mut sources = Sources::find(image, Large::Left)?;
+        let Some(places) = &mut sources.index else {
             return Ok((sources, Vec::new()));
         };
         let index = FrameIndex::open(image.file, places);
-        let unread = index.and_then(|mut index| index::described(&mut index, &sources.code));
+        let unread = index.and_then(|mut index| {
+            let unread = index::described(&mut index, &sources.code)?;
+            places.steps = index.steps();
+            Some(unread)
+        });
         if let Some(unread) = unread {
             return Ok((sources, unread));
         }

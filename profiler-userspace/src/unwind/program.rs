@@ -94,9 +94,9 @@ impl Program {
     }
 
     /// Resets to the state before a description's first instruction.
-    pub(super) fn begin(&mut self, initial: State) {
-        self.state = initial;
-        self.initial = initial;
+    pub(super) fn begin(&mut self, initial: &State) {
+        self.state = *initial;
+        self.initial = *initial;
         self.aside.clear();
         self.changed = true;
     }

@@ -6,6 +6,7 @@ use profiler_common::abi::{READ_TOGETHER_BITS, Rule};
 use proptest::prelude::*;
 use std::fs::File;
 use std::io::Write as _;
+use std::sync::Arc;
 
 fn this_program() -> File {
     File::open("/proc/self/exe").unwrap()
@@ -78,6 +79,7 @@ fn index(address: u64, entries: &[(i32, i32)], section: &[u8]) -> (File, FrameSe
         header: Some(index),
         frames,
         bases,
+        steps: Arc::default(),
     };
     (file, places)
 }
@@ -98,6 +100,21 @@ fn an_index_out_of_order_or_cut_is_not_used() {
     assert_eq!(runs(&near, 1), None);
     assert_eq!(runs(&[(0x200, 0), (0x100, 0)], 0), None);
     assert_eq!(runs(&[], 0), None);
+}
+
+#[test]
+fn with_steps_the_same_description_is_found() {
+    let entries: Vec<(i32, i32)> = (0..2000).map(|at| (0x100 + at / 3 * 16, 0)).collect();
+    let (file, mut places) = index(0, &entries, &[]);
+    let mut without = FrameIndex::open(&file, &places).unwrap();
+    places.steps = without.steps();
+    assert_eq!(places.steps.len(), 4);
+    let mut with = FrameIndex::open(&file, &places).unwrap();
+    for address in 0..0x4000 {
+        let wanted = entries.partition_point(|entry| (entry.0 as u64) < address);
+        assert_eq!(with.first_from(address), wanted);
+        assert_eq!(without.first_from(address), wanted);
+    }
 }
 
 #[test]
