@@ -46,6 +46,19 @@ impl Finding {
         Self::new(NOTE, text)
     }
 
+    /// Whether it says what to do: names a command or an option, or tells to do something. Facts of a file are known by
+    /// their texts alone.
+    fn has_remedy(&self) -> bool {
+        let text = &self.text;
+        let names_option = || {
+            let behind = text.split("--").skip(1);
+            behind
+                .into_iter()
+                .any(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase()))
+        };
+        text.contains('`') || names_option() || REMEDIES.iter().any(|remedy| text.contains(remedy))
+    }
+
     /// Whether it is a [`note`](Self::note).
     pub(crate) fn is_note(&self) -> bool {
         self.label == NOTE
@@ -104,6 +117,9 @@ impl Summary {
     }
 }
 
+/// Beginnings of what to do, behind what is the matter.
+const REMEDIES: [&str; 5] = ["; run ", "; install ", "; raise ", "; use ", "; record "];
+
 /// Lines of a summary in brief, without its title.
 const BRIEF_LINES: usize = 7;
 
@@ -159,15 +175,17 @@ fn brief(findings: &[Finding], columns: usize) -> Vec<Finding> {
         if table(&all, columns).lines().count() <= BRIEF_LINES {
             return all;
         }
-        // The last of those that matter least; of the first of a label, only where there is no other.
+        // The last of those that matter least; of those with a remedy, and then of the first of a label, only where there is no
+        // other.
         let of = |place: usize| {
             let label = &*shown[place].label;
             let rank = BY_WEIGHT.iter().position(|labels| labels.contains(&label));
             let is_first = shown.iter().position(|finding| finding.label == label) == Some(place);
-            (!is_first, rank.unwrap_or(BY_WEIGHT.len() - 1), place)
+            let rank = rank.unwrap_or(BY_WEIGHT.len() - 1);
+            (!shown[place].has_remedy(), !is_first, rank, place)
         };
         let least = (0..shown.len())
-            .filter(|place| of(*place).1 > 0)
+            .filter(|place| of(*place).2 > 0)
             .max_by_key(|place| of(*place));
         match least {
             Some(place) => {
@@ -311,6 +329,45 @@ mod tests {
         assert_eq!(lines(&findings).len(), findings.len() + 1);
         let few = &findings[..2];
         assert_eq!(brief(few, 80), few);
+    }
+
+    #[test]
+    fn in_brief_what_says_what_to_do_outlasts_what_does_not() {
+        let remedy = "18.9% of frames, in postgres (stripped); `apt install postgresql-15-dbgsym`, or use --debuginfod";
+        let mut findings = vec![
+            Finding::new("recorded", "3 samples"),
+            Finding::note("one"),
+            Finding::new("unnamed", "two"),
+            Finding::new("incomplete", "three"),
+            Finding::new("left out", "four"),
+            Finding::new("unnamed", remedy),
+            Finding::note("the table was full; raise --map-memory"),
+            Finding::new("cost", "five"),
+            Finding::new("wrote", "six"),
+        ];
+        let texts = |findings: &[Finding]| -> Vec<String> {
+            let shown = brief(findings, 80);
+            assert!(table(&shown, 80).lines().count() <= BRIEF_LINES);
+            shown.into_iter().map(|finding| finding.text).collect()
+        };
+        let shown = texts(&findings);
+        assert!(shown.iter().any(|text| text == remedy), "{shown:#?}");
+        let has_note = shown.iter().any(|text| text.ends_with("--map-memory"));
+        assert!(has_note, "{shown:#?}");
+        assert!(shown[0].ends_with("; -v tells 3 more"), "{shown:#?}");
+        assert!(shown.iter().any(|text| text == "one"), "{shown:#?}");
+        // Where not even these fit, the first of a label stays.
+        findings.insert(6, Finding::new("unnamed", format!("b {remedy} {remedy}")));
+        let shown = texts(&findings);
+        assert!(shown.iter().any(|text| text == remedy), "{shown:#?}");
+        for (text, has) in [
+            ("a-- b", false),
+            ("5 stacks -- cut", false),
+            ("the kernel hides it; run with sudo", true),
+            ("it did not fit; raise DEBUGINFOD_MAXSIZE", true),
+        ] {
+            assert_eq!(Finding::note(text).has_remedy(), has, "{text}");
+        }
     }
 
     #[test]
