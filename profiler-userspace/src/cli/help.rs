@@ -70,6 +70,39 @@ Examples:
 
 All options: flame-bpf --help. Of one command: flame-bpf help top.";
 
+/// Flags of files, by their IDs: what records without writing any refuses them.
+const OF_FILES: [&str; 11] = [
+    "output",
+    "folded",
+    "open",
+    "report",
+    "min",
+    "peek",
+    "columns",
+    "flamechart",
+    "resolution",
+    "off_cpu_output",
+    "kernel_lines",
+];
+
+/// Flags that the live view refuses beside those, or has no use for.
+const NOT_LIVE: [&str; 3] = ["window", "root_per", "live"];
+
+/// A flag as the help of a service shows it: not at all if it is refused.
+pub(super) fn in_service(arg: Arg) -> Arg {
+    let is_refused = OF_FILES.iter().any(|id| arg.get_id() == id);
+    arg.hide(is_refused)
+}
+
+/// A flag as the help of the live view shows it: not at all if it is refused.
+pub(super) fn in_top(arg: Arg) -> Arg {
+    let is_refused = OF_FILES
+        .iter()
+        .chain(&NOT_LIVE)
+        .any(|id| arg.get_id() == id);
+    arg.hide(is_refused)
+}
+
 /// Whether a command line asks for the short help of recordings.
 pub(super) fn is_short(arguments: &[OsString]) -> bool {
     arguments.len() == 2 && arguments[1] == "-h"

@@ -72,8 +72,12 @@ struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     /// Show on the terminal where time goes, while it goes on; takes the options of a recording, but not those of files
-    #[command(override_usage = "flame-bpf top [OPTIONS] [DURATION] [-- COMMAND [ARGS]...]")]
+    #[command(
+        override_usage = "flame-bpf top [OPTIONS] [DURATION] [-- COMMAND [ARGS]...]",
+        mut_args(help::in_top)
+    )]
     Top(Box<record::RecordArgs>),
+    #[command(mut_args(help::in_service))]
     Service(Box<service::ServiceArgs>),
     Render(Box<render::RenderArgs>),
     Diff(Box<diff::DiffArgs>),
@@ -249,6 +253,46 @@ mod tests {
         for arg in all.flat_map(|command| command.get_arguments()) {
             let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
             assert!(help.chars().count() <= 130, "{}: {help}", arg.get_id());
+        }
+    }
+
+    #[test]
+    fn help_lists_no_flag_that_is_refused() {
+        let shown = |line: &str| {
+            let words = std::iter::once("flame-bpf").chain(line.split(' '));
+            let exit = parse(words.map(OsString::from), true).expect_err("it is help");
+            assert_eq!(exit.code, 0, "{}", exit.text);
+            exit.text
+        };
+        let (top, service, whole) = (
+            shown("top --help"),
+            shown("service --help"),
+            shown("--help"),
+        );
+        for (flag, of_service) in [
+            ("--output", false),
+            ("--folded", false),
+            ("--open", false),
+            ("--report", false),
+            ("--flamechart", false),
+            ("--off-cpu-output", false),
+            ("--kernel-lines", false),
+            ("--window", true),
+            ("--root-per", true),
+            ("--pid", true),
+            ("--focus", true),
+        ] {
+            let has = |help: &str| {
+                help.lines()
+                    .any(|line| line.split([' ', ',', '=', '[']).any(|word| word == flag))
+            };
+            assert!(has(&whole), "{flag}");
+            assert_eq!(has(&service), of_service, "{flag}");
+            assert_eq!(
+                has(&top),
+                of_service && !["--window", "--root-per"].contains(&flag),
+                "{flag}"
+            );
         }
     }
 
