@@ -370,7 +370,7 @@ fn beside_the_pointer_stands_all_about_a_frame_and_back_leads_out_of_a_zoom() {
     page.browser.wait_for(&format!("{lines} !== ''"));
     assert_eq!(
         page.browser.ask(lines),
-        "work|self: 40 samples, 40.00% of all|total: 60 samples, 60.00% of all|program"
+        "work|self: 40 samples, 40.00% of all|total: 60 samples, 60.00% of all|kind: program"
     );
     page.browser.press("c");
     page.expect(".fg-found", "Copied: work");

@@ -108,7 +108,15 @@ pub(super) type Place = (Option<NodeIndex>, Option<NodeIndex>);
 impl CallTree {
     /// All calls of a profile.
     pub fn new(profile: &Profile) -> Self {
-        let mut builder = Builder::new(profile, Owner::Apart);
+        Self::of(Builder::new(profile, Owner::Apart), profile)
+    }
+
+    /// All calls of a profile, from and in lines that are apart, whether or not readers see them as frames of their own.
+    pub fn by_line(profile: &Profile) -> Self {
+        Self::of(Builder::by_line(profile, Owner::Apart), profile)
+    }
+
+    fn of(mut builder: Builder<'_>, profile: &Profile) -> Self {
         let mut calls = Calls::default();
         let mut known: HashMap<Shown, Place> = HashMap::default();
         let mut sums: IndexMap<Key, (u64, u64), RandomState> = IndexMap::default();

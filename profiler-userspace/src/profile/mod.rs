@@ -7,6 +7,7 @@
 
 mod call_tree;
 pub mod cgroup;
+mod code_places;
 pub mod fold;
 mod frame;
 mod frames;
@@ -29,6 +30,7 @@ mod widen;
 mod windows;
 
 pub use call_tree::{CallTree, Node, NodeIndex, TreeSample};
+pub use code_places::{CodePlace, CodePlaces};
 pub(crate) use frame::is_mark;
 pub use frame::{Frame, FrameKind, FrameRef, interpreted_module};
 pub use frames::{FrameProfile, SourceFrame};

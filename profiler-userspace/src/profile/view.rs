@@ -5,6 +5,7 @@
 //! its place. What differs only in what is not shown, such as the process ID, is one stack here.
 //! Never: changes a weight.
 
+use super::code_places::CodePlaces;
 use super::model::{
     FunctionIndex, LabelFrames, Labels, LabelsIndex, Line, MappingIndex, Profile, Sample,
 };
@@ -12,8 +13,8 @@ use super::normalized::{LocationIndex, NormalizedStackIndex};
 use super::off_cpu_view::{OffCpuView, Wakers};
 use super::wait_reason::WaitReason;
 use super::{Frame, FrameKind, IndexSet, Unit, marks, number};
-use foldhash::HashMap;
 use foldhash::fast::RandomState;
+use foldhash::{HashMap, HashSet};
 use indexmap::IndexMap;
 use profiler_common::abi::ThreadState;
 use std::hash::Hash;
@@ -80,9 +81,7 @@ pub struct View {
     pub unit: Unit,
     frames: Frames,
     samples: Vec<ViewSample>,
-    /// For each frame where its code is, as a place among `origins`.
-    origin_of: Vec<u32>,
-    origins: IndexSet<String>,
+    code_places: CodePlaces,
 }
 
 impl View {
@@ -99,13 +98,10 @@ impl View {
         Self::from_stacks(&profile, summed)
     }
 
-    fn from_stacks(profile: &Profile, (frames, stacks): (Frames, Summed<Stack>)) -> Self {
-        let mut origins = IndexSet::default();
-        let origin = |(frame, code): &(Frame, Option<Code>)| {
-            let origin = code.map_or_else(String::new, |code| origin(profile, frame.kind, code));
-            super::number(&mut origins, origin)
-        };
-        let origin_of = frames.iter().map(origin).collect();
+    fn from_stacks(
+        profile: &Profile,
+        (frames, code_places, stacks): (Frames, CodePlaces, Summed<Stack>),
+    ) -> Self {
         let sample = |(stack, (weight, count)): (Stack, (u64, u64))| ViewSample {
             stack: stack.frames,
             thread_state: stack.thread_state,
@@ -115,8 +111,7 @@ impl View {
         };
         Self {
             unit: profile.unit.clone(),
-            origin_of,
-            origins,
+            code_places,
             frames,
             samples: stacks.into_iter().map(sample).collect(),
         }
@@ -132,11 +127,9 @@ impl View {
         self.frames.iter().map(|(frame, _)| frame)
     }
 
-    /// Where the code of each frame is, by their IDs: its module, and its source file where that is known; empty where neither
-    /// is.
-    pub fn origins(&self) -> impl ExactSizeIterator<Item = &str> {
-        let at = |origin: &u32| &*self.origins[*origin as usize];
-        self.origin_of.iter().map(at)
+    /// Where the code of all frames is.
+    pub fn code_places(&self) -> &CodePlaces {
+        &self.code_places
     }
 
     /// All samples, no two of which are on the same stack.
@@ -151,22 +144,11 @@ impl View {
     }
 }
 
-/// Where code is: `libz.so.1, /src/inflate.c`.
-fn origin(profile: &Profile, kind: FrameKind, code: Code) -> String {
-    let module = match code.mapping {
-        Some(mapping) => &*profile.mappings()[mapping.0 as usize].module,
-        None => kind.module_without_file(),
-    };
-    let file = &*profile.function_at(code.function).file;
-    let parts = [module, file].into_iter().filter(|part| !part.is_empty());
-    parts.collect::<Vec<_>>().join(", ")
-}
-
-/// The frames of a profile, and its samples by stacks of them.
+/// The frames of a profile, where these are, and its samples by stacks of them.
 fn summed(
     profile: &Profile,
     samples: impl ExactSizeIterator<Item = Sample>,
-) -> (Frames, Summed<Stack>) {
+) -> (Frames, CodePlaces, Summed<Stack>) {
     let mut builder = Builder::new(profile, Owner::InStack);
     let mut stacks: Summed<Stack> = Summed::default();
     // Where each stack is there once, as in text, there is nothing to add up before it is made of frames.
@@ -181,7 +163,8 @@ fn summed(
                 sample.count,
             );
         }
-        return (builder.frames, stacks);
+        let code_places = builder.code_places();
+        return (builder.frames, code_places, stacks);
     }
     // Stacks of locations are more than stacks of frames, and both are more than there are owners that are shown.
     let mut sums: Summed<Shown> = Summed::default();
@@ -193,7 +176,8 @@ fn summed(
     for (shown, (weight, count)) in sums {
         add(&mut stacks, builder.stack(&shown), weight, count);
     }
-    (builder.frames, stacks)
+    let code_places = builder.code_places();
+    (builder.frames, code_places, stacks)
 }
 
 fn add<T: Eq + Hash>(sums: &mut Summed<T>, of: T, weight: u64, count: u64) {
@@ -265,11 +249,14 @@ pub(super) struct Shown {
 pub(super) struct Builder<'a> {
     profile: &'a Profile,
     owner: Owner,
+    line_frames: bool,
     pub(super) frames: Frames,
     /// For each location of the profile where its frames begin in `levels`, the outermost first; where the next
     /// location's do, they end.
     begins: Vec<u32>,
     levels: Vec<FrameId>,
+    /// Whether each location is in a stack that was made.
+    is_met: Vec<bool>,
     /// For each of the profile's labels what of them is shown.
     shown: Vec<ShownLabels>,
     labels: Vec<Box<[FrameId]>>,
@@ -303,12 +290,23 @@ impl<'a> Stacks<'a> {
 
 impl<'a> Builder<'a> {
     pub(super) fn new(profile: &'a Profile, owner: Owner) -> Self {
+        Self::with_lines(profile, owner, profile.line_frames)
+    }
+
+    /// One whose frames are apart where their lines are.
+    pub(super) fn by_line(profile: &'a Profile, owner: Owner) -> Self {
+        Self::with_lines(profile, owner, true)
+    }
+
+    fn with_lines(profile: &'a Profile, owner: Owner, line_frames: bool) -> Self {
         let mut builder = Self {
             profile,
             owner,
+            line_frames,
             frames: IndexSet::default(),
             begins: Vec::with_capacity(profile.locations().len() + 1),
             levels: Vec::with_capacity(profile.locations().len()),
+            is_met: vec![false; profile.locations().len()],
             shown: Vec::with_capacity(profile.labels.len()),
             labels: Vec::new(),
             profiler: match owner {
@@ -330,7 +328,7 @@ impl<'a> Builder<'a> {
             let mut kind = location.kind;
             for line in profile.lines_at(location).iter().rev() {
                 let line = Line {
-                    line: if profile.line_frames { line.line } else { 0 },
+                    line: if self.line_frames { line.line } else { 0 },
                     ..*line
                 };
                 let code = Code {
@@ -349,6 +347,30 @@ impl<'a> Builder<'a> {
             }
         }
         self.begins.push(self.levels.len() as u32);
+    }
+
+    /// Where the code is of frames in stacks that were made.
+    fn code_places(&self) -> CodePlaces {
+        let mut known: HashSet<(FrameId, Code)> = HashSet::default();
+        let mut code = Vec::new();
+        let locations = self.profile.locations().iter().zip(&self.is_met);
+        for ((location, is_met), begin) in locations.zip(&self.begins) {
+            if !is_met {
+                continue;
+            }
+            let lines = self.profile.lines_at(location).iter().rev();
+            for (line, frame) in lines.zip(&self.levels[*begin as usize..]) {
+                let own = Code {
+                    function: line.function,
+                    line: if self.line_frames { line.line } else { 0 },
+                    mapping: location.mapping,
+                };
+                if known.insert((*frame, own)) {
+                    code.push((*frame, self.frames[frame.index()].0.kind, own));
+                }
+            }
+        }
+        CodePlaces::new(self.profile, self.frames.len(), code.into_iter())
     }
 
     fn show_labels(&mut self) {
@@ -492,10 +514,11 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn push_locations(&self, stack: NormalizedStackIndex, frames: &mut Vec<FrameId>) {
+    fn push_locations(&mut self, stack: NormalizedStackIndex, frames: &mut Vec<FrameId>) {
         let locations = self.profile.stack_at(stack).locations.iter().rev();
         for LocationIndex(location) in locations {
             let location = *location as usize;
+            self.is_met[location] = true;
             let range = self.begins[location] as usize..self.begins[location + 1] as usize;
             frames.extend_from_slice(&self.levels[range]);
         }

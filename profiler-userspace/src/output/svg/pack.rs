@@ -5,7 +5,8 @@
 //!
 //! Numbers are little endian in groups of seven bits, the top bit set on all but the last byte:
 //!
-//! - the texts' size in bytes, then the texts, a line each: title, subtitle, unit, balance, the legend's labels, names, notes, origins;
+//! - the texts' size in bytes, then the texts, a line each: title, subtitle, unit, balance, the legend's labels, names, notes, origins, each a module, a tab
+//!   and a file;
 //! - whether something was lost, whether the graph grows downwards, whether it begins with the leaves, 1 if callees are to be
 //!   by name and 2 if by weight and 0 if as is usual, a frame's height, the least width in millionths of
 //!   a pixel or of a percent, whether it is the latter, whether it is a flame chart, whether frames are hatched, and how
@@ -243,9 +244,10 @@ mod tests {
         let names = reader.number();
         assert_eq!(
             lines[4 + legend as usize..],
-            ["all", "a", "b", "c", "d", "b"]
+            ["all", "a", "b", "c", "d", "b", "kernel\t"]
         );
-        reader.skip(names + 3 * names + names);
+        reader.skip(names + 3 * names);
+        assert_eq!(reader.numbers(names), [0, 0, 0, 0, 1, 0]);
         let frames = reader.number();
         assert_eq!(reader.numbers(frames - 1), [0, 0, 0, 2, 2]);
         assert_eq!(reader.numbers(frames - 1), [0, 0, 0, 0, 0]);

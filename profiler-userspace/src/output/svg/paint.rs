@@ -7,7 +7,7 @@ use super::colors::{self, Look, Meaning};
 use super::tree::{Tree, drawn};
 use crate::output::Palette;
 use crate::profile::fold::visible;
-use crate::profile::{Frame, View};
+use crate::profile::{CodePlace, Frame, View};
 use indexmap::IndexSet;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -61,26 +61,27 @@ impl Paints {
     }
 }
 
-/// Text for a name that several modules or files have.
-const SEVERAL: &str = "several modules or files";
-
-/// Where the code of a tree's names is.
+/// Where the code of a tree's names is: `module\tfile`.
 fn origins(view: &View, tree: &Tree) -> (Vec<String>, Vec<u32>) {
-    let mut of_frames: HashMap<Cow<'_, Frame>, &str> = HashMap::new();
-    for (frame, origin) in view.frames().zip(view.origins()) {
+    let origins = view.code_places();
+    let mut of_frames: HashMap<Cow<'_, Frame>, CodePlace> = HashMap::new();
+    for (frame, origin) in view.frames().zip(origins.all()) {
         of_frames
             .entry(drawn(frame))
-            .and_modify(|known| *known = if *known == origin { origin } else { SEVERAL })
+            .and_modify(|known| *known = known.and(origin))
             .or_insert(origin);
     }
-    let mut all: IndexSet<Cow<'_, str>> = IndexSet::new();
+    let mut all: IndexSet<CodePlace> = IndexSet::new();
+    let is_known = |origin: &&CodePlace| **origin != CodePlace::default();
     let of_names = (tree.names.iter())
-        .map(
-            |name| match of_frames.get(name).filter(|origin| !origin.is_empty()) {
-                Some(origin) => all.insert_full(visible(origin)).0 as u32 + 1,
-                None => 0,
-            },
-        )
+        .map(|name| match of_frames.get(name).filter(is_known) {
+            Some(origin) => all.insert_full(*origin).0 as u32 + 1,
+            None => 0,
+        })
         .collect();
-    (all.into_iter().map(Cow::into_owned).collect(), of_names)
+    let text = |origin: CodePlace| {
+        let file = origins.file(origin);
+        format!("{}\t{}", visible(origins.module(origin)), visible(&file))
+    };
+    (all.into_iter().map(text).collect(), of_names)
 }

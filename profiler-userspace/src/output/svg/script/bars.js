@@ -163,7 +163,6 @@ const HOW_TO_KEEP = 'not in this file; --focus FUNCTION has them, or --minwidth 
 function describe(node) {
   const shown = node === -1 ? view.zoom : node;
   const name = graph.names[graph.name[shown]];
-  const entry = graph.legend[graph.entry[graph.name[shown]] - 1];
   const weight = graph.weight[shown];
   const when = graph.chart ? around(shown) : null;
   let numbers = when ? clock(when.start) + ' to ' + clock(when.end) + ', ' : '';
@@ -183,9 +182,10 @@ function describe(node) {
   if (note) {
     numbers = note;
   }
-  if (shown !== 0 ? (note ? false : entry) : false) {
-    numbers += ', ' + entry.label;
-  }
+  const known = note ? [] : originOf(shown).map(function (pair) {
+    return pair[1];
+  });
+  numbers = [numbers].concat(Array.from(new Set(known))).join(', ');
   const span = isAncestor(view.zoom, shown) ? isDrawn(shown) ? null : spanOf(shown) : null;
   if (span) {
     numbers += ', one of ' + grouped(span.count) + ' joined here';

@@ -21,9 +21,18 @@ function amountOf(weight) {
   return grouped(weight) + ' ' + graph.noun + ', ' + percent(weight, graph.weight[0]) + ' of all';
 }
 
-function tipLines(node) {
+// What a frame is and where its code is, as far as that is known: pairs of a label and a text.
+function originOf(node) {
   const name = graph.name[node];
   const entry = graph.legend[graph.entry[name] - 1];
+  const all = [['kind', entry ? entry.label : ''], ['module', graph.origin[name][0]], ['file', graph.origin[name][1]]];
+  return node === 0 ? [] : all.filter(function (pair) {
+    return Boolean(pair[1]);
+  });
+}
+
+function tipLines(node) {
+  const name = graph.name[node];
   const lines = [];
   if (graph.notes[name] || graph.rests.has(node)) {
     return [bars.numbers.textContent];
@@ -33,11 +42,8 @@ function tipLines(node) {
   const part = Math.min(weight, graph.weight[view.zoom]);
   const ofZoomed = view.zoom === 0 ? '' : ', ' + percent(part, graph.weight[view.zoom]) + ' of zoomed';
   lines.push('total: ' + amountOf(weight) + ofZoomed);
-  const what = [entry ? entry.label : '', graph.origin[name]].filter(function (part) {
-    return part !== '';
-  });
-  if (node !== 0 ? what.length !== 0 : false) {
-    lines.push(what.join(', '));
+  for (const pair of originOf(node)) {
+    lines.push(pair[0] + ': ' + pair[1]);
   }
   return lines;
 }

@@ -80,7 +80,7 @@ function unpack(buffer) {
   graph.color = colors(names);
   const origins = [''].concat(texts.slice(4 + entries + names + notes));
   graph.origin = Array.from(numbers(names), function (origin) {
-    return origins[origin];
+    return origins[origin].split('\t');
   });
 
   const count = number();
