@@ -73,8 +73,10 @@ pub struct Plan {
     pub naming: Naming,
     /// Servers to ask for debug files that are not here.
     pub servers: Servers,
-    /// How the result looks, but for its title and notes, which only the recording can fill in, and its colours.
+    /// How the result looks, but for its title, notes and source, which only the recording can fill in, and its colours.
     pub style: Style,
+    /// Directories of source to show.
+    pub source: Vec<PathBuf>,
     /// The palette that was asked for; none means the one that suits what is shown.
     pub colors: Option<Palette>,
     /// How much is said on stderr.
@@ -478,8 +480,10 @@ pub struct Rendering {
     pub naming: Naming,
     /// Servers to ask for debug files that are not here.
     pub servers: Servers,
-    /// How the result looks, but for its title, notes and colours.
+    /// How the result looks, but for its title, notes, colours and source.
     pub style: Style,
+    /// Directories of source to show.
+    pub source: Vec<PathBuf>,
     /// The colours that were asked for; none means those that suit what was recorded.
     pub colors: Option<Palette>,
     /// How much is said on stderr.

@@ -3,10 +3,13 @@
 //! In: profiles of synthetic stacks, as pages. Out: what a page says after clicks and keys.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use flame_bpf::output::{self, Format, Section, Style};
-use flame_bpf::profile::{Activity, Frame, FrameKind, FrameProfile, Profile, Unit, Window};
+use flame_bpf::output::{self, Format, Section, SourceFile, SourceRun, SourceText, Style};
+use flame_bpf::profile::{
+    Activity, Frame, FrameKind, FrameProfile, FrameRef, Profile, SourceFrame, Unit, Window,
+};
 use flame_bpf_tests::{Browser, PageData, in_windows, measures_time, require};
 use tempfile::tempdir;
 
@@ -645,6 +648,125 @@ fn callers_begin_with_the_heaviest_and_the_flame_graph_with_the_first_by_name() 
     }
     page.press("o");
     assert_eq!(names_of_row(page, "box.top + 3.5 * 16"), "a,b,c");
+    assert_eq!(page.errors(), NOTHING);
+}
+
+#[test]
+fn source_stands_beside_what_its_lines_took() {
+    let mut browser = require!(Browser::start());
+    let folder = tempdir().expect("a temporary folder can be made");
+    let at = |name, file, line| SourceFrame {
+        frame: FrameRef {
+            name,
+            kind: FrameKind::User,
+        },
+        file,
+        line,
+    };
+    let process = SourceFrame {
+        frame: FrameRef {
+            name: "sh",
+            kind: FrameKind::Process,
+        },
+        file: "",
+        line: 0,
+    };
+    let (main, work) = ("/src/a.c", "/src/b.c");
+    let mut profile = FrameProfile::new(Profile::new(Unit::Samples, Window::default()));
+    for (stack, weight) in [
+        (vec![process, at("main", main, 3), at("work", work, 7)], 60),
+        (vec![process, at("main", main, 3), at("work", work, 9)], 25),
+        // Recursion counts a line once.
+        (
+            vec![
+                process,
+                at("main", main, 3),
+                at("work", work, 9),
+                at("work", work, 9),
+            ],
+            5,
+        ),
+        (vec![process, at("main", main, 4)], 10),
+    ] {
+        profile.push(&stack, weight, weight);
+    }
+    let mut profile = profile.into_profile();
+    profile.line_frames = false;
+    let mut source = SourceText::default();
+    for (path, first, lines) in [
+        (main, 3, vec!["work();", "other();"]),
+        (work, 6, vec!["six", HOSTILE, "eight", "nine"]),
+    ] {
+        let run = SourceRun {
+            first,
+            lines: lines.into_iter().map(str::to_owned).collect(),
+        };
+        let file = SourceFile {
+            found_at: format!("here{path}"),
+            is_newer: false,
+            runs: vec![run],
+        };
+        source.insert(path.to_owned(), file);
+    }
+    let style = Style {
+        source: Some(Arc::new(source)),
+        ..Style::default()
+    };
+    let mut bytes = Vec::new();
+    let format = Format::from_path(Path::new("x.html")).expect("it is a format");
+    output::write(&profile, format, &style, &mut bytes).expect("a vector takes everything");
+    let path = folder.path().join("x.html");
+    std::fs::write(&path, bytes).expect("it can be written");
+    let page = open(&mut browser, &path, Screen::LARGE);
+    // Lines of one function are one frame.
+    assert_eq!(
+        saved(page, "save-folded"),
+        "sh;main 10\nsh;main;work 85\nsh;main;work;work 5\n"
+    );
+    page.press("8");
+    let rows = "[...document.querySelectorAll('#source-body .row')].map(row => \
+        (row.classList.contains('own') ? '*' : '') + [...row.children].map(cell => cell.textContent).join('|')).join('\\n')";
+    assert_eq!(
+        page.ask(rows),
+        format!("||⋯\n||6|six\n*60.00%|60.00%|7|{HOSTILE}\n||8|eight\n*30.00%|30.00%|9|nine")
+            .replacen("||⋯", "⋯", 1)
+    );
+    let chosen = "document.querySelector('#source-function').selectedOptions[0].textContent";
+    assert_eq!(page.ask(chosen), "work · 90.00%");
+    assert_eq!(text(page, "source-path"), "here/src/b.c, for /src/b.c");
+    page.ask(
+        "{ const select = document.getElementById('source-function'); select.selectedIndex = 1; \
+         select.dispatchEvent(new Event('change')); }",
+    );
+    assert_eq!(
+        page.ask(rows),
+        "⋯\n*|90.00%|3|work();\n*10.00%|10.00%|4|other();"
+    );
+    // The address leads there again, and lines can be frames.
+    page.ask("location.reload()");
+    page.wait_for(
+        "document.readyState === 'complete' && 'drawn' in document.documentElement.dataset",
+    );
+    assert_eq!(page.ask(chosen), "main · 10.00%");
+    page.ask(
+        "{ const select = document.getElementById('choose-frames'); select.value = 'lines'; \
+         select.dispatchEvent(new Event('change')); }",
+    );
+    click(page, "view-flame");
+    assert_eq!(
+        saved(page, "save-folded"),
+        "sh;main (a.c:3);work (b.c:7) 60\nsh;main (a.c:3);work (b.c:9) 25\n\
+         sh;main (a.c:3);work (b.c:9);work (b.c:9) 5\nsh;main (a.c:4) 10\n"
+    );
+    assert_eq!(page.errors(), NOTHING);
+    let without = write(folder.path(), &profile);
+    let page = open(&mut browser, &without, Screen::LARGE);
+    assert_eq!(
+        page.ask("document.getElementById('view-source').hidden"),
+        true
+    );
+    page.press("8");
+    assert_eq!(page.ask("document.getElementById('graph').hidden"), false);
     assert_eq!(page.errors(), NOTHING);
 }
 

@@ -71,10 +71,11 @@ Examples:
 All options: flame-bpf --help. Of one command: flame-bpf help top.";
 
 /// Flags of files, by their IDs: what records without writing any refuses them.
-const OF_FILES: [&str; 11] = [
+const OF_FILES: [&str; 12] = [
     "output",
     "folded",
     "open",
+    "source",
     "report",
     "min",
     "peek",

@@ -273,6 +273,7 @@ mod tests {
             ("--output", false),
             ("--folded", false),
             ("--open", false),
+            ("--source", false),
             ("--report", false),
             ("--flamechart", false),
             ("--off-cpu-output", false),

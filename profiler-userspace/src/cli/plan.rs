@@ -151,6 +151,9 @@ pub(super) fn build(
     let children = children(&target, scope.children)?;
     let all_memory = running.max_memory.map(|mib| u64::from(mib) << 20);
     let capture = capture(&stacks, &events)?;
+    check_source(&output, outputs())?;
+    let servers = servers(names.debuginfod.as_deref())?;
+    let usual = naming_for(names, &output).within(all_memory);
     Ok(Plan {
         target,
         children,
@@ -169,13 +172,14 @@ pub(super) fn build(
         capture,
         title: look.title,
         selection,
-        servers: servers(names.debuginfod.as_deref())?,
+        servers,
         naming: Naming {
             kernel_lines: kernel_lines(&of_kernel, &stacks)?,
-            lines: names.lines || output.text.is_of_lines(),
-            ..naming(names).within(all_memory)
+            joins_lines: usual.joins_lines && !of_kernel.kernel_lines,
+            ..usual
         },
         style,
+        source: output.source,
         colors: look.colors,
         verbosity: Verbosity {
             quiet: running.quiet,
@@ -377,11 +381,41 @@ pub(super) fn naming(names: NameArgs) -> Naming {
         },
         inlined: names.inline,
         lines: names.lines,
+        joins_lines: false,
         interpreter_frames: names.interpreter_frames,
         addresses: names.addresses,
         kernel_lines: false,
         memory: names.max_symbol_memory.unwrap_or_default(),
     }
+}
+
+/// How code is named for these outputs.
+pub(super) fn naming_for(names: NameArgs, output: &OutputArgs) -> Naming {
+    let lines = names.lines || output.text.is_of_lines();
+    let has_source = !output.source.is_empty();
+    Naming {
+        lines: lines || has_source,
+        // Source is shown beside functions.
+        joins_lines: has_source && !lines,
+        ..naming(names)
+    }
+}
+
+/// Refuses source where nothing shows it.
+pub(super) fn check_source<'a>(
+    output: &OutputArgs,
+    outputs: impl IntoIterator<Item = &'a Output>,
+) -> Result<()> {
+    let shows = |format: Format| {
+        format == Format::HTML || format == Format::TEXT && output.text.is_of_lines()
+    };
+    let mut formats = outputs.into_iter().map(Output::format);
+    ensure!(
+        output.source.is_empty() || formats.any(|format| format.is_some_and(shows)),
+        "--source shows source in .html and --report=lines, and neither is written; add -o NAME.html, or give it to \
+         `flame-bpf render`"
+    );
+    Ok(())
 }
 
 /// The outputs at these paths, which `flag` gave.

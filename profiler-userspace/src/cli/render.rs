@@ -14,7 +14,6 @@ use crate::clock::Moment;
 use crate::output::Style;
 use crate::plan::{Output, Rendering, RootPer, Verbosity};
 use crate::profile::select::Selection;
-use crate::symbolize::Naming;
 use anyhow::{Result, ensure};
 
 /// Draw raw recordings (-o NAME.fbpf) and profiles of other tools, on any machine; needs no privileges
@@ -93,6 +92,7 @@ pub(super) fn build(args: RenderArgs, stdout_is_terminal: bool) -> Result<Render
     }
     let is_drawn = outputs.iter().any(Output::is_drawn);
     args.chart.check(outputs.iter(), args.look.reverse)?;
+    plan::check_source(&args.output, &outputs)?;
     Ok(Rendering {
         files: args.files,
         sample_type: args.sample_type,
@@ -114,10 +114,8 @@ pub(super) fn build(args: RenderArgs, stdout_is_terminal: bool) -> Result<Render
         outputs,
         title: args.look.title,
         servers: plan::servers(args.names.debuginfod.as_deref())?,
-        naming: Naming {
-            lines: args.names.lines || args.output.text.is_of_lines(),
-            ..plan::naming(args.names)
-        },
+        naming: plan::naming_for(args.names, &args.output),
+        source: args.output.source,
         verbosity: Verbosity {
             quiet: args.quiet,
             verbose: args.verbose,

@@ -65,14 +65,7 @@ impl RegularFile {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = open(root, flags, Mode::empty())?;
         let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        let found = openat2(
-            root,
-            path,
-            OFlags::PATH | OFlags::CLOEXEC,
-            Mode::empty(),
-            within,
-        )?;
-        Self::reopen(found.as_fd())
+        Self::open_at(root.as_fd(), path, within)
     }
 
     /// Opens the regular file `name` in a directory, without following a link.
@@ -82,13 +75,22 @@ impl RegularFile {
     /// When there is none, or it cannot be read.
     pub fn open_entry(directory: BorrowedFd<'_>, name: &OsStr) -> io::Result<Self> {
         let strictly = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        let found = openat2(
-            directory,
-            name,
-            OFlags::PATH | OFlags::CLOEXEC,
-            Mode::empty(),
-            strictly,
-        )?;
+        Self::open_at(directory, Path::new(name), strictly)
+    }
+
+    /// Opens the regular file at `path` below an open directory. Links may lead elsewhere below it, and nowhere else.
+    ///
+    /// # Errors
+    ///
+    /// When there is none, or it cannot be read.
+    pub fn open_beneath(directory: BorrowedFd<'_>, path: &Path) -> io::Result<Self> {
+        let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        Self::open_at(directory, path, beneath)
+    }
+
+    fn open_at(directory: BorrowedFd<'_>, path: &Path, resolve: ResolveFlags) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let found = openat2(directory, path, flags, Mode::empty(), resolve)?;
         Self::reopen(found.as_fd())
     }
 

@@ -15,7 +15,7 @@ mod page;
 mod tests;
 
 use super::bound::{Bound, HOW_TO_KEEP};
-use super::{CalleeOrder, Error, Style, timed};
+use super::{CalleeOrder, Error, SourceFile, SourceText, Style, timed};
 use crate::profile::fold::visible;
 use crate::profile::{Activity, CallTree, Narrowed, Profile, TreeSample, Window, WindowTotals};
 use crate::text::number::grouped;
@@ -72,7 +72,10 @@ fn page_of(sections: &[(&str, &Profile, &Style)], out: &mut dyn Write) -> Result
     let (_, first, style) = sections.first().ok_or(Error::Empty)?;
     let trees: Vec<CallTree> = sections
         .iter()
-        .map(|(_, profile, _)| CallTree::new(profile))
+        .map(|(_, profile, style)| match style.source {
+            Some(_) => CallTree::by_line(profile),
+            None => CallTree::new(profile),
+        })
         .collect();
     let nodes = trees.iter().map(|tree| tree.nodes().len()).max();
     let data = BOUND.fit(style, |most| {
@@ -139,7 +142,7 @@ fn section(
     let tree = narrowed.as_ref().map_or(tree, |narrowed| &narrowed.tree);
     let hidden = narrowed.as_ref().map(|narrowed| &*narrowed.hidden);
     let begin = columns.len();
-    let calls = Calls::new(profile, tree);
+    let calls = Calls::new(profile, tree, style.source.is_some());
     calls.push(hidden.unwrap_or_default(), names, columns);
     let owners = Owners::new(profile, tree);
     owners.push(names, columns);
@@ -151,7 +154,7 @@ fn section(
         .map(|line| visible(line).into_owned())
         .chain(narrowed.as_ref().map(note))
         .collect();
-    json!({
+    let mut header = json!({
         "name": visible(name),
         "title": title(profile, style),
         "subtitle": style.subtitle.as_deref().map(visible),
@@ -162,7 +165,12 @@ fn section(
         "duration_ns": window.end.saturating_sub(window.start).as_nanos() as u64,
         "windows": windows(profile),
         "columns": columns.shapes(begin),
-    })
+    });
+    if let Some(text) = &style.source {
+        header["lines"] = profile.line_frames.into();
+        header["source"] = source(text);
+    }
+    header
 }
 
 /// A sentence about rests.
@@ -176,6 +184,20 @@ fn note(narrowed: &Narrowed) -> String {
         let _ = write!(note, "; search does not know {unknown} functions of these");
     }
     note
+}
+
+/// The source that the page shows, by the paths that frames have.
+fn source(text: &SourceText) -> Value {
+    let file = |(path, file): (&str, &SourceFile)| {
+        let runs = file.runs.iter().map(|run| json!([run.first, run.lines]));
+        json!({
+            "path": path,
+            "found_at": file.found_at,
+            "newer": file.is_newer,
+            "runs": runs.collect::<Vec<Value>>(),
+        })
+    };
+    text.files().map(file).collect()
 }
 
 /// The windows: begin, end, firings, how many of them were filtered and lost, and how long CPUs were busy.

@@ -16,6 +16,7 @@ mod pprof;
 pub mod request;
 mod sender;
 pub mod sink;
+mod source_text;
 mod speedscope;
 mod style;
 mod svg;
@@ -26,6 +27,7 @@ mod value_types;
 
 pub use diff::{DiffFormat, Report as DiffReport, summary as diff_summary, write as write_diff};
 pub use html::{Section, write_page};
+pub use source_text::{SourceFile, SourceRun, SourceText};
 pub(crate) use style::length;
 use style::timed;
 pub use style::{CalleeOrder, MinWidth, Palette, Style};

@@ -4,10 +4,12 @@
 //! it cannot. Never: a value that is changed silently to one that fits.
 
 use super::Error;
+use super::source_text::SourceText;
 use super::text_style::TextStyle;
 use crate::profile::fold::FoldStyle;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The width in pixels that is assumed where none is given, since the graph then fits its window.
@@ -47,6 +49,8 @@ pub struct Style {
     pub fold: FoldStyle,
     /// How a text report is to be.
     pub text: TextStyle,
+    /// Source to show; none where nobody asked for it.
+    pub source: Option<Arc<SourceText>>,
 }
 
 impl Default for Style {
@@ -65,6 +69,7 @@ impl Default for Style {
             chart: false,
             fold: FoldStyle::default(),
             text: TextStyle::default(),
+            source: None,
         }
     }
 }

@@ -16,7 +16,7 @@ mod tree;
 mod tests;
 
 use super::text_style::TextStyle;
-use super::{Error, Style};
+use super::{Error, SourceText, Style};
 use crate::profile::fold::visible;
 use crate::profile::{CallTree, Profile};
 use crate::text::color::painted;
@@ -33,6 +33,8 @@ struct Report<'a> {
     tree: &'a CallTree,
     functions: &'a Functions<'a>,
     style: &'a TextStyle,
+    /// Source to show beside lines.
+    source: Option<&'a SourceText>,
     total: u64,
 }
 
@@ -45,6 +47,7 @@ pub(super) fn write(profile: &Profile, style: &Style, out: &mut dyn Write) -> Re
         tree: &tree,
         functions: &functions,
         style: &style.text,
+        source: style.source.as_deref(),
         total: profile.total_weight(),
     };
     let mut text = report.head(style);
@@ -73,6 +76,7 @@ pub fn hottest(profile: &Profile, style: &TextStyle, rows: usize) -> String {
         tree: &tree,
         functions: &functions,
         style,
+        source: None,
         total: profile.total_weight(),
     };
     let (mut text, more) = (String::new(), "--report shows more");

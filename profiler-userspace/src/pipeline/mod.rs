@@ -17,6 +17,7 @@ pub(crate) mod recording_info;
 mod render;
 mod select;
 pub(crate) mod sink;
+pub(crate) mod source;
 mod symbolize;
 pub(crate) mod timeline;
 mod together;

@@ -5,9 +5,10 @@
 
 use super::prepare;
 use crate::desktop;
-use crate::output::length;
+use crate::output::{Style, length};
 use crate::pipeline::pieces::{self, Asked, Told};
 use crate::pipeline::select::select;
+use crate::pipeline::source;
 use crate::pipeline::symbolize::Symbolizer;
 use crate::pipeline::together::Together;
 use crate::pipeline::view::style;
@@ -26,6 +27,7 @@ use std::time::{Duration, SystemTime};
 /// or when an output cannot be written.
 pub fn render(asked: &Rendering) -> Result<()> {
     let sinks = prepare(asked.outputs.iter())?;
+    let directories = source::Directories::open(&asked.source)?;
     let time = |began: SystemTime| {
         let from = asked
             .from
@@ -41,7 +43,7 @@ pub fn render(asked: &Rendering) -> Result<()> {
         windows: (wanted, windows(asked)),
         sample_type: asked.sample_type.as_deref(),
         root_per: asked.root_per,
-        lines: asked.naming.lines,
+        lines: asked.naming.lines && !asked.naming.joins_lines,
         quiet: asked.verbosity.quiet,
     };
     let mut together = Together::default();
@@ -60,9 +62,14 @@ pub fn render(asked: &Rendering) -> Result<()> {
     }
     let (profile, left_out) = select(profile, &asked.selection)?;
     summary.findings.extend(left_out);
+    let source = directories.find(&profile);
+    summary.findings.extend(source.finding);
     let title = asked.title.clone().unwrap_or(title);
     let style = style(
-        &asked.style,
+        &Style {
+            source: source.text,
+            ..asked.style.clone()
+        },
         asked.colors,
         (title, summary.lines()),
         &profile,

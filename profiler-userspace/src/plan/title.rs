@@ -211,6 +211,7 @@ mod tests {
             naming: crate::symbolize::Naming::default(),
             servers: crate::debuginfod::Servers::default(),
             style: Style::default(),
+            source: Vec::new(),
             colors: None,
             children: Children::None,
             run_as: None,

@@ -28,6 +28,7 @@ use crate::pipeline::recording_info::{RecordingInfo, Stop};
 use crate::pipeline::sink::files::Files;
 use crate::pipeline::sink::growing::GrowingFiles;
 use crate::pipeline::sink::sent::Sent;
+use crate::pipeline::source;
 use crate::pipeline::window::{Pipeline, WindowSink};
 use crate::plan::{Output, Plan, Target};
 use crate::probe::Wakers;
@@ -73,6 +74,7 @@ pub fn run(plan: &Plan, check: impl Fn() -> Result<(), String>) -> Result<Outcom
 
 async fn record(plan: &Plan, check: &dyn Fn() -> Result<(), String>) -> Result<Outcome> {
     let sinks = prepare(plan.all_outputs())?;
+    let source = source::Directories::open(&plan.source)?;
     if plan.window.is_some() {
         sinks.iter().try_for_each(Sink::may_grow)?;
     }
@@ -139,7 +141,7 @@ async fn record(plan: &Plan, check: &dyn Fn() -> Result<(), String>) -> Result<O
         (_, Some(service)) => Box::new(Sent::start(service, &recording_info)?),
         _ if plan.live => Box::new(signals.live.begin(&plan, &recording_info)?),
         (Some(length), None) => Box::new(GrowingFiles::new(length, &plan, &recording_info, sinks)),
-        (None, None) => Box::new(Files(sinks)),
+        (None, None) => Box::new(Files { sinks, source }),
     };
     let mut pipeline = Pipeline::new(Arc::clone(&plan), sink);
     let mut command = suspended.map(SuspendedCommand::release).transpose()?;

@@ -122,8 +122,10 @@ pub struct Naming {
     pub demangling: Demangling,
     /// Frames for functions that were compiled into others, from DWARF.
     pub inlined: bool,
-    /// File and line in the name of each frame, from DWARF.
+    /// File and line of each frame, from DWARF.
     pub lines: bool,
+    /// One frame for all lines of a function, though they are known.
+    pub joins_lines: bool,
     /// The native frames of interpreters: their loops, and what leads to these and from these.
     pub interpreter_frames: bool,
     /// Each address without a name as itself, not as the function that it lies in.
@@ -200,6 +202,7 @@ fn build(
     look_up: LookUp<'_>,
 ) -> Symbolized {
     let mut profile = Profile::new(unit, normalized.window);
+    profile.line_frames = !sources.naming.joins_lines;
     profile.windows.clone_from(&normalized.windows);
     let mut table = UnsymbolizedTable::default();
     let found = locations::symbolize(

@@ -152,6 +152,7 @@ impl Unwritten {
             ("-f", output.folded),
             ("--report", output.text.is_on_stdout(&[])),
             ("--open", output.open),
+            ("--source", !output.source.is_empty()),
             ("--window", windows.window.is_some()),
             ("--flamechart", chart.flamechart),
             ("--resolution", chart.resolution.is_some()),

@@ -109,6 +109,7 @@ fn without_flags_the_whole_machine_is_recorded_until_ctrl_c() {
         naming: Naming::default(),
         servers: Servers::default(),
         style: usual_style(),
+        source: Vec::new(),
         colors: None,
         verbosity: Verbosity {
             quiet: false,
@@ -118,6 +119,27 @@ fn without_flags_the_whole_machine_is_recorded_until_ctrl_c() {
     };
     assert_eq!(plan(""), expected);
     assert_eq!(plan("-a"), expected);
+}
+
+#[test]
+fn source_is_for_pages_and_reports_of_lines_and_keeps_functions_whole() {
+    let asked = plan("-o x.html --source a --source b");
+    assert_eq!(asked.source, [PathBuf::from("a"), PathBuf::from("b")]);
+    assert!(asked.naming.lines && asked.naming.joins_lines);
+    for line in [
+        "-o x.html --source a --lines",
+        "--report=lines --source a",
+        "-o x.html --source a --kernel-lines",
+    ] {
+        let naming = plan(line).naming;
+        assert!(naming.lines && !naming.joins_lines, "{line}");
+    }
+    assert!(!plan("-o x.html").naming.lines);
+    for line in ["--source a", "-o x.fbpf --source a", "--report --source a"] {
+        let said = refusal(line);
+        assert!(said.contains("-o NAME.html"), "{line}: {said}");
+    }
+    assert!(refusal("--live --source a").contains("--source does not go with it"));
 }
 
 #[test]

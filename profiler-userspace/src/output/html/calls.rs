@@ -19,17 +19,23 @@ struct Function {
     file: String,
 }
 
+/// A line of a function, an index into the functions; 0 where lines are not told apart, or not known.
+type Line = (u32, u32);
+
 /// A node behind the root.
 struct Node {
     /// How much nearer to the root than a child of the node before it.
     up: u32,
-    /// An index into the functions.
-    function: u32,
+    /// An index into the lines.
+    line: u32,
 }
 
 /// The calls of a profile.
 pub(super) struct Calls {
     functions: IndexSet<Function>,
+    lines: IndexSet<Line>,
+    /// Whether nodes are lines of functions.
+    is_by_line: bool,
     nodes: Vec<Node>,
     /// For each node of the tree its place behind the root, which has place 0.
     places: Vec<u32>,
@@ -38,53 +44,65 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// All calls of a tree.
-    pub(super) fn new(profile: &Profile, tree: &CallTree) -> Self {
+    /// All calls of a tree; `is_by_line`: one that tells lines apart, which then are no part of names.
+    pub(super) fn new(profile: &Profile, tree: &CallTree, is_by_line: bool) -> Self {
         let mut functions = IndexSet::new();
-        let of_frames: Vec<u32> = (0..tree.frame_count())
-            .zip(tree.frames())
-            .map(|(_, (frame, code))| {
+        let mut lines = IndexSet::new();
+        let lines_of_frames: Vec<u32> = (tree.frames())
+            .map(|(frame, code)| {
+                let line = code.map_or(0, |code| code.line);
+                let line = if is_by_line { line } else { 0 };
+                let name = match code.filter(|_| line > 0) {
+                    Some(code) => &profile.function_at(code.function).name,
+                    None => &frame.name,
+                };
                 let module =
                     code.map(|code| profile.module(frame.kind, code.mapping, code.function));
                 let file = code.map(|code| &*profile.function_at(code.function).file);
                 let function = Function {
                     file: visible(file.unwrap_or_default()).into_owned(),
-                    name: visible(&frame.name).into_owned(),
+                    name: visible(name).into_owned(),
                     kind: kind(frame.kind),
                     module: module.map_or_else(String::new, |module| visible(module).into_owned()),
                 };
-                functions.insert_full(function).0 as u32
+                let function = functions.insert_full(function).0 as u32;
+                lines.insert_full((function, line)).0 as u32
             })
             .collect();
+        let of_frames = (lines_of_frames.iter()).map(|line| lines[*line as usize].0);
         let mut calls = Self {
+            of_frames: of_frames.collect(),
             functions,
+            lines,
+            is_by_line,
             nodes: Vec::with_capacity(tree.nodes().len()),
             places: vec![0; tree.nodes().len()],
-            of_frames: Vec::new(),
         };
-        calls.walk(tree, |frame| of_frames[frame.index()]);
-        calls.of_frames = of_frames;
+        calls.walk(tree, |frame| lines_of_frames[frame.index()]);
         calls
     }
 
     /// Numbers all nodes, without recursion: stacks may be deep.
-    fn walk(&mut self, tree: &CallTree, function_of: impl Fn(FrameId) -> u32) {
-        let mut by_name: Vec<u32> = (0..self.functions.len() as u32).collect();
-        by_name.sort_by_key(|&function| &self.functions[function as usize]);
+    fn walk(&mut self, tree: &CallTree, line_of: impl Fn(FrameId) -> u32) {
+        let mut by_name: Vec<u32> = (0..self.lines.len() as u32).collect();
+        by_name.sort_by_key(|&place| {
+            let (function, line) = self.lines[place as usize];
+            (&self.functions[function as usize], line)
+        });
         let mut ranks = vec![0; by_name.len()];
-        for (rank, &function) in by_name.iter().enumerate() {
-            ranks[function as usize] = rank;
+        for (rank, &place) in by_name.iter().enumerate() {
+            ranks[place as usize] = rank;
         }
         let root = tree.nodes().len();
         let parent = |node: u32| {
             let parent = tree.nodes()[node as usize].parent;
             parent.map_or(root, |parent| parent.0 as usize)
         };
-        let function = |node: u32| function_of(tree.nodes()[node as usize].frame);
+        let line = |node: u32| line_of(tree.nodes()[node as usize].frame);
         // Children of the same parent lie together, the first by name last, which is the order of a stack.
         let mut children: Vec<u32> = (0..root as u32).collect();
         children.sort_by_key(|&node| {
-            let rank = ranks[function(node) as usize];
+            let rank = ranks[line(node) as usize];
             (parent(node), std::cmp::Reverse((rank, node)))
         });
         let mut begins = vec![0_usize; root + 2];
@@ -101,7 +119,7 @@ impl Calls {
         while let Some((node, depth)) = waiting.pop() {
             self.nodes.push(Node {
                 up: depth_before + 1 - depth,
-                function: function(node),
+                line: line(node),
             });
             self.places[node as usize] = self.nodes.len() as u32;
             depth_before = depth;
@@ -138,8 +156,14 @@ impl Calls {
             *weight = weight.saturating_add(*hidden);
         }
         columns.push("frame_hidden", weights.into_iter());
+        if self.is_by_line {
+            let functions = self.lines.iter().map(|(function, _)| u64::from(*function));
+            columns.push("line_frame", functions);
+            let lines = self.lines.iter().map(|(_, line)| u64::from(*line));
+            columns.push("line_number", lines);
+        }
         columns.push("node_up", self.nodes.iter().map(|node| node.up.into()));
-        let frame = self.nodes.iter().map(|node| node.function.into());
+        let frame = self.nodes.iter().map(|node| node.line.into());
         columns.push("node_frame", frame);
     }
 }

@@ -9,13 +9,14 @@ use std::io::{self, Write};
 const FRAME: &str = include_str!("viewer/viewer.html");
 const STYLE: &str = include_str!("viewer/viewer.css");
 /// The parts of the script, which share one scope.
-pub(super) const SCRIPT: [(&str, &str); 22] = [
+pub(super) const SCRIPT: [(&str, &str); 24] = [
     ("unpack.js", include_str!("viewer/unpack.js")),
     ("owners.js", include_str!("viewer/owners.js")),
     ("filter.js", include_str!("viewer/filter.js")),
     ("tree.js", include_str!("viewer/tree.js")),
     ("chart.js", include_str!("viewer/chart.js")),
     ("runtime.js", include_str!("viewer/runtime.js")),
+    ("lines.js", include_str!("viewer/lines.js")),
     ("label.js", include_str!("../web/label.js")),
     ("order.js", include_str!("../web/order.js")),
     ("copy.js", include_str!("../web/copy.js")),
@@ -25,6 +26,7 @@ pub(super) const SCRIPT: [(&str, &str); 22] = [
     ("graph.js", include_str!("viewer/graph.js")),
     ("search.js", include_str!("viewer/search.js")),
     ("table.js", include_str!("viewer/table.js")),
+    ("source.js", include_str!("viewer/source.js")),
     ("time.js", include_str!("viewer/time.js")),
     ("save.js", include_str!("viewer/save.js")),
     ("address.js", include_str!("viewer/address.js")),

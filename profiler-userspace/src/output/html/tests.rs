@@ -38,7 +38,7 @@ fn nodes_are_in_the_order_of_a_flame_graph() {
     let text = b"sh;main;work;read_[k] 2\nsh;main;again 1\nsh;a;b 4\nsh 5\n";
     let profile = fold::parse(text, Unit::Samples).expect("it is folded text");
     let tree = CallTree::new(&profile);
-    let calls = Calls::new(&profile, &tree);
+    let calls = Calls::new(&profile, &tree, false);
     let (mut names, mut columns) = (Names::default(), Columns::default());
     calls.push(&[], &mut names, &mut columns);
     let shapes = columns.shapes(0);

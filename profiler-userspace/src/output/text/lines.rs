@@ -1,12 +1,13 @@
 //! The table of lines.
 //!
 //! In: a profile whose frames have lines. Out: for each line of each function what was counted there, and in all that was
-//! called from there; a line that is met twice in a stack counts once. What has no line is summed up.
+//! called from there; a line that is met twice in a stack counts once. What has no line is summed up. Below each stands its
+//! source where that is at hand.
 
 use super::Report;
 use super::layout::{SHARE_COLUMNS, percent};
 use crate::profile::fold::visible;
-use crate::text::label::{CUT, without_middle};
+use crate::text::label::{CUT, take, without_middle};
 use foldhash::HashMap;
 use std::cmp::Reverse;
 use std::fmt::Write as _;
@@ -81,7 +82,7 @@ impl Report<'_> {
             self.style.padded("line", columns)
         );
         let mut sum = 0_u64;
-        for (((_, _, function), [itself, total]), place) in all.iter().zip(&places) {
+        for (((file, line, function), [itself, total]), place) in all.iter().zip(&places) {
             sum = sum.saturating_add(*itself);
             let place = without_middle(place, columns, CUT);
             let fill = columns.saturating_sub(place.chars().count());
@@ -95,6 +96,17 @@ impl Report<'_> {
                     .padded(&self.functions.at(*function).0.name, room - columns),
             );
             let _ = writeln!(text, "{}", row.trim_end());
+            if let Some(source) = self.source.and_then(|source| source.line(file, *line)) {
+                let indent = 3 * (SHARE_COLUMNS + 1) + 1;
+                let room = self.style.columns.saturating_sub(indent);
+                let room = if self.style.cuts_names {
+                    room
+                } else {
+                    usize::MAX
+                };
+                let source = take(source.trim_start().chars(), room);
+                let _ = writeln!(text, "{:indent$}{source}", "");
+            }
         }
         let _ = writeln!(
             text,

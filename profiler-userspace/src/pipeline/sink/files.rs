@@ -9,6 +9,7 @@ use crate::pipeline::facts;
 use crate::pipeline::normalize::{self, EventProfile};
 use crate::pipeline::recording_info::{RecordingInfo, Stop};
 use crate::pipeline::select::select;
+use crate::pipeline::source;
 use crate::pipeline::symbolize::SymbolizedEvent;
 use crate::pipeline::view::{style, viewed};
 use crate::pipeline::window::{Ended, Report, WindowProfile, WindowSink};
@@ -25,7 +26,11 @@ use anyhow::{Context as _, Result};
 use std::time::Duration;
 
 /// The outputs of a plan, one event after the other.
-pub(crate) struct Files(pub(crate) Vec<Sink>);
+pub(crate) struct Files {
+    pub(crate) sinks: Vec<Sink>,
+    /// Where source to show is looked for.
+    pub(crate) source: source::Directories,
+}
 
 impl WindowSink for Files {
     fn length(&self) -> Option<Duration> {
@@ -49,14 +54,15 @@ impl WindowSink for Files {
             report: Report::default(),
             page: Vec::new(),
             shared: Shared::default(),
+            directories: &self.source,
         };
-        let mut sinks = self.0.as_slice();
+        let mut sinks = self.sinks.as_slice();
         for profile in events {
             let (own, others) = sinks.split_at(profile.event.outputs.len());
             sinks = others;
             finishing.finish(profile, own)?;
         }
-        finishing.write_page(&self.0)?;
+        finishing.write_page(&self.sinks)?;
         let Finishing {
             mut report, shared, ..
         } = finishing;
@@ -79,6 +85,7 @@ struct Finishing<'a> {
     page: Vec<(Section, Style)>,
     /// Those that are to be written at the end.
     shared: Shared<'a>,
+    directories: &'a source::Directories,
 }
 
 impl<'a> Finishing<'a> {
@@ -159,9 +166,16 @@ impl<'a> Finishing<'a> {
                 return Err(error);
             }
         };
+        let source = shown.as_ref().map(|shown| self.directories.find(shown));
+        let source = source.unwrap_or_default();
+        summary.findings.extend(source.finding);
+        let asked = Style {
+            source: source.text,
+            ..plan.style.clone()
+        };
         let style = match &shown {
-            Some(shown) => style(&plan.style, plan.colors, (title, summary.lines()), shown),
-            None => plan.style.clone(),
+            Some(shown) => style(&asked, plan.colors, (title, summary.lines()), shown),
+            None => asked,
         };
         let hottest = shown
             .as_ref()

@@ -48,6 +48,7 @@ static USUAL: Naming = Naming {
     demangling: Demangling::Full,
     inlined: false,
     lines: false,
+    joins_lines: false,
     addresses: false,
     kernel_lines: false,
     interpreter_frames: false,

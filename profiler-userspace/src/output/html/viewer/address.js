@@ -18,7 +18,7 @@ function addressOf(state, usual, path) {
   for (const name of ['view', 'group', 'color', 'order', 'frames', 'lanes', 'query']) {
     keep(name, state[name], usual[name]);
   }
-  keep('function', state.view === 'sandwich' ? state.focus : 0, 0);
+  keep('function', ['sandwich', 'source'].includes(state.view) ? state.focus : 0, 0);
   for (const [name, value] of Object.entries(everything())) {
     const own = state.choice[name];
     keep(name, name === 'range' && own ? own.join('-') : own, value);
@@ -60,7 +60,7 @@ function restoreState(address, profile, state) {
   state.group = oneOf('group', ['none', ...WAYS.filter((way) => profile.ways[way].labels.length > 0)], state.group);
   state.color = oneOf('color', ['kind', 'module', 'state'], state.color);
   state.order = oneOf('order', ['name', 'weight'], state.order);
-  state.frames = hasRuntimes(profile) ? oneOf('frames', ['all', 'runtime'], 'all') : 'all';
+  state.frames = framesAs(profile, kept.get('frames'));
   state.lanes = oneOf('lanes', ['none', ...WAYS], state.lanes);
   state.query = kept.get('query') || '';
   state.focus = numberIn(kept.get('function'), frames) || 0;

@@ -36,6 +36,19 @@ function makeControls(parent, changed) {
   return { offer, set, has: (name) => name in selects };
 }
 
+// Which frames there may be; the first choice is the usual one.
+function frameChoices(profile) {
+  const lines = profile.byLine ? [['all', 'functions'], ['lines', 'lines']] : [['all', 'all']];
+  const choices = profile.showsLines ? lines.reverse() : lines;
+  return hasRuntimes(profile) ? [...choices, ['runtime', 'runtime only']] : choices;
+}
+
+// The choice of frames that a profile has, as far as it can be what was wanted.
+function framesAs(profile, wanted) {
+  const choices = frameChoices(profile).map(([choice]) => choice);
+  return choices.includes(wanted) ? wanted : choices[0];
+}
+
 // The choices that a profile has.
 function offerAll(controls, page, state) {
   const profile = page.profiles[state.profile];
@@ -59,8 +72,7 @@ function offerAll(controls, page, state) {
   }
   const groups = WAYS.filter((way) => profile.ways[way].labels.length > 0).map((way) => [way, WAY_LABELS[way]]);
   controls.offer('group', 'Group by', groups.length > 0 ? [['none', 'nothing'], ...groups] : [], state.group);
-  const frames = [['all', 'all'], ['runtime', 'runtime only']];
-  controls.offer('frames', 'Frames', hasRuntimes(profile) ? frames : [], state.frames);
+  controls.offer('frames', 'Frames', frameChoices(profile), state.frames);
   controls.offer('order', 'Order by', [['name', 'name'], ['weight', 'weight']], state.order || 'name');
   const lanes = groups.length > 0 && profile.windows.length > 1 ? [['none', 'none'], ...groups] : [];
   controls.offer('lanes', 'Lanes of chart', lanes, state.lanes);

@@ -11,11 +11,11 @@ function hasRuntimes(profile) {
 }
 
 function runtimeProfile(profile) {
-  const { nodes, frames, samples } = profile;
+  const { nodes, frames } = profile;
   // For each node that of the new tree, 0 outside of all runtimes, and whether a runtime runs it.
   const place = new Uint32Array(nodes.count);
   const isRun = new Uint8Array(nodes.count);
-  const kept = { parent: [-1], frame: [0], called: [[]] };
+  const kept = newNodes();
   const known = new Map();
   for (let i = 1; i < nodes.count; i += 1) {
     const above = nodes.parent[i];
@@ -27,10 +27,22 @@ function runtimeProfile(profile) {
       place[i] = childOf(kept, known, place[above], nodes.frame[i]);
     }
   }
+  return withNodes(profile, kept, place, (node) => place[node] > 0);
+}
+
+// Nodes to be, of which there is the root.
+function newNodes() {
+  return { parent: [-1], frame: [0], called: [[]] };
+}
+
+// The profile with other nodes. `place` tells for each of its own nodes the new one; of others than `isKept` no samples
+// are there.
+function withNodes(profile, kept, place, isKept) {
+  const { frames, samples } = profile;
   const places = inPreorder(kept, frames.name);
   const order = [];
   for (let i = 0; i < samples.count; i += 1) {
-    if (place[samples.node[i]] > 0) {
+    if (isKept(samples.node[i])) {
       order.push(i);
     }
   }

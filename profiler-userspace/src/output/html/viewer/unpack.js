@@ -97,11 +97,16 @@ function unpackProfile(section, names, reader) {
   profile.frames.noStack = profile.frames.name.length;
   profile.frames.name.push('[no stack]');
   profile.frames.module.push('');
+  profile.frames.file.push('');
   profile.frames.kind.push(KIND.mark);
+  profile.frames.hidden.push(0);
   profile.nodes = unpackNodes(columns.node_up, columns.node_frame);
   profile.owners = unpackOwners(columns, names);
   profile.samples = unpackSamples(columns);
-  return profile;
+  // Whether lines are frames of their own unless the reader chooses.
+  profile.showsLines = section.lines;
+  profile.source = new Map((section.source || []).map((file) => [file.path, file]));
+  return columns.line_frame ? withFunctions(profile, columns) : profile;
 }
 
 // Nodes in preorder. Node 0 is the root.

@@ -3,7 +3,10 @@
 // In: the page's data. Out: the page. A choice changes `state`, `refresh` computes samples, tree and sums again, and
 // `show` draws them.
 
-const VIEWS = ['flame', 'icicle', 'callers', 'sandwich', 'functions', 'chart', 'compare'];
+const VIEWS = ['flame', 'icicle', 'callers', 'sandwich', 'functions', 'chart', 'compare', 'source'];
+
+// Views that are no graphs.
+const LISTS = ['functions', 'compare', 'source'];
 
 const $ = (id) => document.getElementById(id);
 
@@ -11,6 +14,9 @@ function startViewer(page) {
   const { header } = page;
   for (const profile of page.profiles) {
     profile.ways = ownerWays(profile);
+    if (profile.byLine) {
+      profile.byLine.ways = profile.ways;
+    }
   }
   const state = {
     profile: 0, view: usualView(), group: 'name', color: '', order: header.order, focus: 0, query: '',
@@ -43,6 +49,13 @@ function startViewer(page) {
       setView('sandwich');
     },
     sorted() {},
+  });
+  const source = makeSource({
+    select: $('source-function'), path: $('source-path'), head: $('source-head'), scroller: $('source-scroller'), body: $('source-body'),
+  }, (frame) => {
+    state.focus = frame;
+    show([], true);
+    source.reveal();
   });
   const time = makeTime({
     timeline: $('timeline'), heat: $('heat'), heatScroller: $('heat-scroller'), heatSpacer: $('heat-spacer'),
@@ -94,7 +107,7 @@ function startViewer(page) {
     state.focus = 0;
     profile = page.profiles[number];
     state.lanes = usualLanes(profile);
-    state.frames = hasRuntimes(profile) ? state.frames : 'all';
+    state.frames = framesAs(profile, state.frames);
     if (state.group !== 'none' && profile.ways[state.group].labels.length === 0) {
       state.group = 'none';
     }
@@ -129,7 +142,7 @@ function startViewer(page) {
     if (state.frames === 'runtime') {
       profile.ofRuntimes = profile.ofRuntimes || runtimeProfile(profile);
     }
-    seen = state.frames === 'runtime' ? profile.ofRuntimes : profile;
+    seen = state.frames === 'runtime' ? profile.ofRuntimes : state.frames === 'lines' ? profile.byLine : profile;
     values = filterSamples(seen, state.choice);
     const way = state.group === 'none' ? null : profile.ways[state.group];
     tree = wholeTree(seen, values.inRange, way);
@@ -174,13 +187,15 @@ function startViewer(page) {
 
   // Draws what was computed. `isStep`: the browser's Back is to undo it.
   function show(zoomPath, isStep) {
-    if (state.view === 'compare' && !isCompared()) {
+    if ((state.view === 'compare' && !isCompared()) || (state.view === 'source' && !hasSource(profile))) {
       state.view = usualView();
     }
     const isTable = state.view === 'functions';
     $('view-compare').hidden = !isCompared();
     $('compared').hidden = state.view !== 'compare';
-    $('graph').hidden = isTable || state.view === 'compare';
+    $('graph').hidden = LISTS.includes(state.view);
+    $('view-source').hidden = !hasSource(profile);
+    $('source').hidden = state.view !== 'source';
     $('functions').hidden = !isTable;
     for (const view of VIEWS) {
       $('view-' + view).setAttribute('aria-pressed', view === state.view);
@@ -201,6 +216,9 @@ function startViewer(page) {
     }
     if (state.view === 'compare') {
       showComparison();
+    }
+    if (state.view === 'source') {
+      showSource();
     }
     controls.set('order', isByWeight() ? 'weight' : 'name');
     showTime();
@@ -227,7 +245,7 @@ function startViewer(page) {
 
   // The flame graph is by name, which is easy to compare; others would be carpets.
   function isByWeight() {
-    const isTime = ['chart', 'functions', 'compare'].includes(state.view);
+    const isTime = ['chart', ...LISTS].includes(state.view);
     return !isTime && (state.order || (state.view === 'flame' ? 'name' : 'weight')) === 'weight';
   }
 
@@ -263,6 +281,32 @@ function startViewer(page) {
 
   function showTable() {
     table.show(profile.frames, sums, tree.total[0] || 1, shown, graph.hits);
+  }
+
+  // The source of the chosen function, or of the one where most of the time was spent whose source is there.
+  function showSource() {
+    const whole = wholeTree(profile, filterSamples(profile, state.choice).inRange, null);
+    const functions = functionSums(whole, profile.frames.name.length);
+    const all = functionsWithSource(profile, functions);
+    const chosen = profile.functionOf[state.focus];
+    const isThere = all.includes(chosen);
+    state.focus = isThere ? chosen : all[0] || 0;
+    const offered = all.slice(0, MOST_OFFERED);
+    const share = (weight) => percent(weight, whole.total[0] || 1);
+    const options = (isThere && !offered.includes(chosen) ? [...offered, chosen] : offered)
+      .map((frame) => [frame, profile.frames.name[frame] + ' · ' + share(functions.self[frame])]);
+    const file = profile.source.get(profile.frames.file[state.focus]) || { path: '', found_at: '', runs: [] };
+    const lines = new Set();
+    profile.functionOf.forEach((frame, i) => {
+      if (frame === state.focus && profile.lineOf[i] > 0) {
+        lines.add(profile.lineOf[i]);
+      }
+    });
+    const sums = lineSums(profile, filterSamples(profile.byLine, state.choice).inRange).get(file.path) || new Map();
+    const say = (weight) => ({
+      share: share(weight), exact: weightText(weight, unit(), true), width: 100 * weight / (whole.total[0] || 1) + '%',
+    });
+    source.show({ options, frame: state.focus, file, sums, own: lines, say });
   }
 
   function showTime() {
@@ -374,18 +418,21 @@ function startViewer(page) {
     }
     const target = graph.pointed || graph.zoom;
     const { name, numbers } = facts(target);
-    const isHint = !graph.pointed && graph.zoom.node === 0 && !['functions', 'compare'].includes(state.view);
+    const isHint = !graph.pointed && graph.zoom.node === 0 && !LISTS.includes(state.view);
     $('name').textContent = timeText || name;
     $('name').title = name;
     $('numbers').textContent = timeText ? '' : numbers + (isHint ? '. Click a frame to zoom in' : '');
     $('reset').disabled = graph.zoom.node === 0;
     const runtime = hasRuntimes(profile) ? 'I shows only what runtimes run, ' : '';
     const keys = 'Keys: arrows, Enter, Esc, /, n, N; i turns the graph over, o orders by weight or name, ' + runtime +
-      's shows callers and callees, c copies the name, 1 to 7 views.';
+      's shows callers and callees, c copies the name, ' + (hasSource(profile) ? '1 to 8' : '1 to 7') + ' views.';
     const joined = graph.joined === 0 ? 'Every frame in view is drawn. '
       : grouped(graph.joined) + ' frames narrower than 0.5 px joined: zoom in or search to see them. ';
     const functions = grouped(table.count()) + ' functions. Click one for callers and callees.';
-    const notes = { functions, compare: 'A row leads to callers and callees of its function.' };
+    const notes = {
+      functions, compare: 'A row leads to callers and callees of its function.',
+      source: 'Self and total of each line; those of the chosen function have a mark. Point at a frame and press 8 to choose it.',
+    };
     $('note').textContent = notes[state.view] || joined + keys;
   }
 
@@ -446,7 +493,7 @@ function startViewer(page) {
   }
 
   function goToMatch(step) {
-    if (!['functions', 'compare'].includes(state.view)) {
+    if (!LISTS.includes(state.view)) {
       finder.go(step);
       report();
     }
@@ -454,10 +501,23 @@ function startViewer(page) {
 
   function setView(view) {
     // In the others a path leads to something else, or to several frames.
-    const hasPaths = (name) => ['flame', 'icicle', 'functions'].includes(name);
+    const hasPaths = (name) => ['flame', 'icicle', 'functions', 'source'].includes(name);
     const kept = hasPaths(state.view) ? pathTo(graph.zoom) : [];
+    if (view === 'source' && state.view !== 'source') {
+      chooseSource();
+    }
     state.view = view;
     show(hasPaths(view) ? kept : [], true);
+    if (view === 'source' && hasSource(profile)) {
+      source.reveal();
+    }
+  }
+
+  // The frame that is pointed at or zoomed to is the one whose source is wanted.
+  function chooseSource() {
+    const { part, node } = graph.pointed || graph.zoom;
+    const frame = node > 0 && !LISTS.includes(state.view) ? graph.parts[part].tree.frame[node] : 0;
+    state.focus = profile.source.has(profile.frames.file[frame]) ? frame : state.focus;
   }
 
   function turnOver() {
@@ -482,7 +542,7 @@ function startViewer(page) {
     i: turnOver,
     I: () => {
       if (hasRuntimes(profile)) {
-        choose('frames', state.frames === 'all' ? 'runtime' : 'all');
+        choose('frames', state.frames === 'runtime' ? frameChoices(profile)[0][0] : 'runtime');
         controls.set('frames', state.frames);
       }
     },
@@ -518,7 +578,7 @@ function startViewer(page) {
     }
     // Arrows scroll the table, and Enter presses buttons.
     const isOnGraph = event.target === document.body || event.target === $('graph');
-    if (state.view === 'functions' ? arrows.includes(event.key) || event.key === 'Enter' : event.key === 'Enter' && !isOnGraph) {
+    if (['functions', 'source'].includes(state.view) ? arrows.includes(event.key) || event.key === 'Enter' : event.key === 'Enter' && !isOnGraph) {
       return;
     }
     keys[event.key]();
@@ -576,7 +636,7 @@ function startViewer(page) {
   }
 
   function writeAddress(isStep) {
-    const usual = { view: usualView(), group: 'name', color: usualColor(), order: header.order, frames: 'all', lanes: usualLanes(profile), query: '' };
+    const usual = { view: usualView(), group: 'name', color: usualColor(), order: header.order, frames: frameChoices(profile)[0][0], lanes: usualLanes(profile), query: '' };
     const isWhole = state.view === 'flame' || state.view === 'icicle';
     keepAddress(addressOf(state, usual, isWhole ? pathTo(graph.zoom) : []), isStep);
   }
