@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         Task::Diff(diffing) => {
             pipeline::diff(&diffing).map(|outcome| ExitCode::from(outcome.exit_code()))
         }
+        Task::Annotate(asked) => pipeline::annotate(&asked).and_then(|text| show(&text)),
         Task::Doctor(doctoring) => {
             let examination = session::doctor(&doctoring);
             let text = match doctoring.json {

@@ -490,6 +490,25 @@ pub struct Rendering {
     pub verbosity: Verbosity,
 }
 
+/// A function whose instructions are to be shown.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Annotating {
+    /// A raw recording.
+    pub file: PathBuf,
+    /// The function: its name, or a regular expression.
+    pub function: String,
+    /// From where in the recording's time on; none for its beginning.
+    pub from: Option<Moment>,
+    /// Before what time; none for its end.
+    pub to: Option<Moment>,
+    /// How code is named, and whether lines are shown.
+    pub naming: Naming,
+    /// Servers to ask for debug files that are not here.
+    pub servers: Servers,
+    /// Directories of source to show.
+    pub source: Vec<PathBuf>,
+}
+
 /// How much is said on stderr.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verbosity {

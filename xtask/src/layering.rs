@@ -55,6 +55,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "pipeline",
         &[
             "clock",
+            "code",
             "debuginfod",
             "desktop",
             "diff",

@@ -130,6 +130,7 @@ pub(super) fn brief(command: Command) -> Command {
             "render" => command.about("Draw recordings, and profiles of other tools"),
             "diff" => command.about("Compare recordings: what changed, and what is noise"),
             "service" => command.about("Record without end, send windows to servers"),
+            "annotate" => command.about("Show a function's instructions, with samples"),
             "doctor" => command.about("Say what can be recorded here, and what mends the rest"),
             _ => command.hide(true),
         })
@@ -159,6 +160,7 @@ Examples:
   sudo flame-bpf -a --window 10s -o day.fbpf              record until Ctrl-C ...
   flame-bpf render day.fbpf --from 14:05 --to 14:10       ... draw five minutes of it
   flame-bpf diff before.fbpf after.fbpf -o d.svg          what changed, and what is noise
+  flame-bpf annotate x.fbpf work --source src             instructions, with samples and source
 
 If stdout is a pipe or a file and no output is named, folded stacks go there; messages go to stderr.
 Needs Linux 5.15, and root or CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE.

@@ -7,6 +7,7 @@
 //! [`event_spec`]; every rule that connects two flags, and every default, is in [`plan`]; answers to the commands of perf and
 //! bcc are in [`hints`].
 
+mod annotate;
 mod calls;
 mod chart;
 mod diff;
@@ -29,7 +30,7 @@ mod value;
 pub use inspect::{InspectNames, InspectUnwind};
 pub use service::with_settings;
 
-use crate::plan::{Diffing, Doctoring, Plan, Rendering};
+use crate::plan::{Annotating, Diffing, Doctoring, Plan, Rendering};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, Parser as _};
 use std::ffi::OsString;
@@ -43,6 +44,8 @@ pub enum Task {
     Render(Box<Rendering>),
     /// Compare two sides of recordings.
     Diff(Box<Diffing>),
+    /// Show the instructions of a function, with samples.
+    Annotate(Box<Annotating>),
     /// Try what can be recorded here.
     Doctor(Box<Doctoring>),
     /// Symbolize addresses of one object.
@@ -56,7 +59,7 @@ pub enum Task {
 #[command(
     name = "flame-bpf",
     version,
-    override_usage = "flame-bpf [OPTIONS] [DURATION] [-- COMMAND [ARGS]...]\n       flame-bpf top [OPTIONS]\n       flame-bpf service --otlp URL [OPTIONS]\n       flame-bpf render FILE [OPTIONS]\n       flame-bpf diff BEFORE AFTER [OPTIONS]\n       flame-bpf doctor [-p PID]",
+    override_usage = "flame-bpf [OPTIONS] [DURATION] [-- COMMAND [ARGS]...]\n       flame-bpf top [OPTIONS]\n       flame-bpf service --otlp URL [OPTIONS]\n       flame-bpf render FILE [OPTIONS]\n       flame-bpf diff BEFORE AFTER [OPTIONS]\n       flame-bpf annotate FILE FUNCTION [OPTIONS]\n       flame-bpf doctor [-p PID]",
     after_help = help::EXAMPLES,
     after_long_help = format!("{}\n\n{}", help::EXAMPLES, help::READING),
     args_conflicts_with_subcommands = true,
@@ -81,6 +84,7 @@ enum Command {
     Service(Box<service::ServiceArgs>),
     Render(Box<render::RenderArgs>),
     Diff(Box<diff::DiffArgs>),
+    Annotate(Box<annotate::AnnotateArgs>),
     Doctor(doctor::DoctorArgs),
     #[command(subcommand)]
     Inspect(inspect::Inspect),
@@ -143,6 +147,9 @@ fn read(arguments: &[OsString], stdout_is_terminal: bool) -> Result<Task, Exit> 
         }
         Some(Command::Service(args)) => return service(*args, stdout_is_terminal),
         Some(Command::Diff(args)) => diff::build(*args).map(|diffing| Task::Diff(diffing.into())),
+        Some(Command::Annotate(args)) => {
+            annotate::build(*args).map(|annotating| Task::Annotate(annotating.into()))
+        }
         Some(Command::Doctor(args)) => doctor::build(&args).map(|tried| Task::Doctor(tried.into())),
         Some(Command::Inspect(args)) => args.task(),
         Some(Command::Completions(args)) => {

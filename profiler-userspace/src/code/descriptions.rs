@@ -17,9 +17,14 @@ impl<'f> Descriptions<'f> {
         Self(FrameIndex::of(image))
     }
 
-    /// Where the function begins that covers an address; else the gap in which that lies. Of overlapping descriptions, the
-    /// one that begins last counts.
+    /// Where the function begins that covers an address; else the gap in which that lies.
     pub(super) fn around(&mut self, address: u64) -> Result<u64, Range<u64>> {
+        self.code_around(address).map(|code| code.start)
+    }
+
+    /// The described code that an address lies in; else the gap in which that lies. Of overlapping descriptions, the one that
+    /// begins last counts.
+    pub(super) fn code_around(&mut self, address: u64) -> Result<Range<u64>, Range<u64>> {
         let Some(index) = &mut self.0 else {
             return Err(0..u64::MAX);
         };
@@ -31,7 +36,7 @@ impl<'f> Descriptions<'f> {
         };
         let before = (0..behind).rev().take(MAX_EMPTY).find_map(&mut code);
         match before {
-            Some(range) if range.contains(&address) => Ok(range.start),
+            Some(range) if range.contains(&address) => Ok(range),
             before => {
                 let next = (behind..count).take(MAX_EMPTY).find_map(code);
                 let begin = before.map_or(0, |range| range.end);

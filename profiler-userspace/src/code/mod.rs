@@ -12,6 +12,7 @@ mod go;
 mod kept;
 mod linkage;
 mod listed;
+pub(crate) mod listing;
 mod padding;
 mod relocations;
 mod signs;

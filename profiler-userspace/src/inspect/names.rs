@@ -5,7 +5,7 @@
 use crate::debuginfod::{Client, Limits, Servers};
 use crate::object::{BuildId, ElfAddress, Fetch, RegularFile};
 use crate::report::{debug_info, print};
-use crate::symbolize::{self, Naming};
+use crate::symbolize::{self, Naming, ObjectFrame};
 use anyhow::{Context as _, Result};
 use std::io::BufRead;
 use std::path::Path;
@@ -59,7 +59,11 @@ pub fn names(
     let lines = addresses.iter().zip(named).map(|(address, frames)| {
         let frames = match frames.is_empty() {
             true => "[unknown]".to_owned(),
-            false => frames.join(";"),
+            false => frames
+                .iter()
+                .map(ObjectFrame::shown)
+                .collect::<Vec<_>>()
+                .join(";"),
         };
         format!("{:#x} {frames}\n", address.0)
     });

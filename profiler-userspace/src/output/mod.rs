@@ -4,6 +4,7 @@
 //! is complete or not there.
 //! Never: the network, or the terminal; what goes wrong is a value.
 
+mod annotation;
 mod bound;
 mod diff;
 mod firefox;
@@ -25,6 +26,7 @@ mod text_style;
 mod together;
 mod value_types;
 
+pub use annotation::{Annotation, Instruction, Place as InstructionPlace};
 pub use diff::{DiffFormat, Report as DiffReport, summary as diff_summary, write as write_diff};
 pub use html::{Section, write_page};
 pub use source_text::{SourceFile, SourceRun, SourceText};

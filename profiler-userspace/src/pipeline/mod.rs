@@ -5,6 +5,7 @@
 //! Four steps, each in a file of its own, and each only after the one before: [`normalize`], [`symbolize`], [`view`],
 //! [`write`]. Windows of a recording pass [`window`], whatever their [`sink`]; [`render`] and [`diff`] read files.
 
+mod annotate;
 mod diff;
 mod facts;
 mod foreign;
@@ -26,6 +27,7 @@ pub(crate) mod window;
 mod write;
 
 pub use crate::report::print;
+pub use annotate::annotate;
 pub use diff::diff;
 pub use render::render;
 

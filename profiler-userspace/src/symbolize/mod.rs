@@ -54,13 +54,14 @@ use crate::object::{Elf, ElfAddress, Fetch, FileOffset, RegularFile};
 use crate::process::{Opened, Processes};
 use crate::profile::normalized::{Label, NormalizedProfile, NormalizedStack, NormalizedStackIndex};
 use crate::profile::raw::{RawFrame, RawStack};
-use crate::profile::{Labels, LabelsIndex, Profile, Sample, Unit, Waker};
+use crate::profile::{Labels, LabelsIndex, Profile, Sample, Unit, Waker, with_line};
 use demangle::visible;
 use foldhash::HashMap;
 use locations::LookUp;
 use memory_budget::MemoryBudget;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use unsymbolized::{UnsymbolizedFrames, UnsymbolizedId, UnsymbolizedTable};
 
 /// A symbolized profile, and what it has no names for.
@@ -246,6 +247,33 @@ fn build(
     }
 }
 
+/// A function at an address of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectFrame {
+    /// Its name for readers.
+    pub name: String,
+    /// Its source file; empty where it was not asked for, or is not known.
+    pub file: Arc<str>,
+    /// The line, from 1; 0 where it was not asked for, or is not known.
+    pub line: u32,
+}
+
+impl ObjectFrame {
+    fn of(level: &native::Level) -> Self {
+        let source = level.source.as_ref();
+        Self {
+            name: level.name.clone(),
+            file: source.map_or_else(Arc::default, |source| Arc::clone(&source.file)),
+            line: source.map_or(0, |source| source.line),
+        }
+    }
+
+    /// The function's name, with its file's name and line behind it where they are known.
+    pub fn shown(&self) -> String {
+        with_line(&self.name, &self.file, self.line)
+    }
+}
+
 /// The frames at addresses of one object, which lies at `path`, the outermost first, none where nothing is
 /// known; and what the limit on memory did to them.
 pub fn name_object(
@@ -254,7 +282,7 @@ pub fn name_object(
     addresses: &[ElfAddress],
     naming: &Naming,
     fetch: Option<&Fetch<'_>>,
-) -> (Vec<Vec<String>>, SkippedDebugInfo) {
+) -> (Vec<Vec<ObjectFrame>>, SkippedDebugInfo) {
     // An offset that no file has stands for an address that this one has not.
     let nowhere = FileOffset(u64::MAX);
     let segments = Elf::read(&file.file)
@@ -276,9 +304,13 @@ pub fn name_object(
         native::Symbol::Named(index) => {
             let function = &named.functions[*index];
             let levels = std::iter::once(&function.outermost).chain(&function.inlined);
-            levels.map(native::Level::shown).collect()
+            levels.map(ObjectFrame::of).collect()
         }
-        native::Symbol::Within(begin) => vec![at(&shown, begin.0)],
+        native::Symbol::Within(begin) => vec![ObjectFrame {
+            name: at(&shown, begin.0),
+            file: Arc::default(),
+            line: 0,
+        }],
         native::Symbol::Unsymbolized => Vec::new(),
     };
     let mut skipped = SkippedDebugInfo::default();

@@ -24,7 +24,6 @@ use crate::object::{
     Segments,
 };
 use crate::process::Opened;
-use crate::profile::with_line;
 use std::fs::File;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -69,16 +68,6 @@ pub(super) struct Level {
     pub(super) system_name: String,
     /// Where in its source, if that was asked for.
     pub(super) source: Option<SourceLine>,
-}
-
-impl Level {
-    /// The function's name, with its file's name and line behind it where they are known.
-    pub(super) fn shown(&self) -> String {
-        match &self.source {
-            Some(source) => with_line(&self.name, &source.file, source.line),
-            None => self.name.clone(),
-        }
-    }
 }
 
 /// Result for an offset.

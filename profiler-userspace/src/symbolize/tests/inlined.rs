@@ -3,7 +3,7 @@
 use super::native::{self, Sources, Symbol};
 use super::program::Workshop;
 use super::sources::{MEMORY, offset_of, opened};
-use super::{Demangling, Naming};
+use super::{Demangling, Naming, ObjectFrame};
 use crate::object::FileOffset;
 use std::path::Path;
 
@@ -39,7 +39,7 @@ fn symbols(shop: &Workshop, program: &Path, function: &str, naming: &Naming) -> 
         Symbol::Named(index) => {
             let function = &named.functions[index];
             let levels = std::iter::once(&function.outermost).chain(&function.inlined);
-            levels.map(native::Level::shown).collect()
+            levels.map(|level| ObjectFrame::of(level).shown()).collect()
         }
         other => panic!("{other:?} of {named:?}"),
     };

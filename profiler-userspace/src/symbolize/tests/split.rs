@@ -1,9 +1,9 @@
 //! Debug information that is packed in the old way, or that the compiler kept apart.
 
-use super::Naming;
 use super::native::{self, Named, Sources, Symbol};
 use super::program::Workshop;
 use super::sources::{HERE, offset_of, opened};
+use super::{Naming, ObjectFrame};
 use crate::object::{Elf, FileOffset};
 use std::fs::{self, File};
 
@@ -48,6 +48,11 @@ fn symbols_of_function(
     native::name(&opened, &below, &offsets, sources)
 }
 
+/// A function as readers see it.
+fn shown(level: &native::Level) -> String {
+    ObjectFrame::of(level).shown()
+}
+
 /// Whether the inlined function is symbols.
 fn has_inlined(named: &Named) -> bool {
     let mut functions = named.of.iter().map(|symbol| match symbol {
@@ -55,8 +60,8 @@ fn has_inlined(named: &Named) -> bool {
         other => panic!("{other:?} of {named:?}"),
     });
     functions.any(|function| {
-        let inlined: Vec<String> = function.inlined.iter().map(native::Level::shown).collect();
-        function.outermost.shown() == "outer (whole.c:6)" && inlined == ["core (whole.c:3)"]
+        let inlined: Vec<String> = function.inlined.iter().map(shown).collect();
+        shown(&function.outermost) == "outer (whole.c:6)" && inlined == ["core (whole.c:3)"]
     })
 }
 
@@ -128,7 +133,7 @@ fn split_dwarf_files_are_found_or_reported_missing() {
         let lines = without
             .functions
             .iter()
-            .filter(|it| it.outermost.shown().starts_with("outer (whole.c:"));
+            .filter(|it| shown(&it.outermost).starts_with("outer (whole.c:"));
         assert!(lines.count() > 0, "{without:?}");
         // The part of another program is not taken.
         let other = INLINED.replace("core", "wrong");
@@ -253,7 +258,7 @@ fn a_dwarf_5_package_gives_the_lines_of_each_unit() {
         let names = symbols.functions.iter().flat_map(|it| &it.inlined);
         assert!(names.clone().count() > 0, "{symbols:?}");
         assert!(
-            names.clone().all(|name| name.shown().starts_with(&inlined)),
+            names.clone().all(|name| shown(name).starts_with(&inlined)),
             "{symbols:?}"
         );
         assert_eq!(&symbols, before);

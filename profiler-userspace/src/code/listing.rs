@@ -1,0 +1,246 @@
+//! The instructions of functions, as a disassembler shows them.
+//!
+//! In: an image, and addresses in its code. Out: the stretches of code that the addresses lie in, from the unwind
+//! descriptions or the symbols, and their instructions in AT&T's syntax, which perf and objdump use.
+//! Never: more than a bound of any stretch; files may be hostile.
+
+use super::descriptions::Descriptions;
+use crate::object::{Elf, Image};
+use iced_x86::{
+    Decoder, DecoderOptions, FlowControl, Formatter as _, GasFormatter, Instruction, OpKind,
+    SymbolResolver, SymbolResult,
+};
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
+
+/// The most bytes of one stretch: a hundred times what is long for a function.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// The most symbols that bounds are looked for in.
+const MAX_SYMBOLS: usize = 1 << 22;
+
+/// Where operands begin.
+const OPERANDS: u32 = 8;
+
+/// An instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Listed {
+    pub(crate) address: u64,
+    pub(crate) text: String,
+}
+
+/// Instructions that follow one another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    /// The addresses of the code, as far as it is read.
+    pub(crate) addresses: Range<u64>,
+    instructions: Vec<Instruction>,
+}
+
+/// The stretches of code that these addresses lie in, ascending. An address whose function has no known bounds is in none.
+pub(crate) fn stretches(image: &Image<'_>, elf: &Elf, addresses: &[u64]) -> Vec<Stretch> {
+    let mut described = Descriptions::of(image);
+    let mut ranges: BTreeSet<(u64, u64)> = BTreeSet::new();
+    let mut rest: Vec<u64> = Vec::new();
+    for &address in addresses {
+        match described.code_around(address) {
+            Ok(range) => {
+                ranges.insert((range.start, range.end));
+            }
+            Err(_) => rest.push(address),
+        }
+    }
+    if !rest.is_empty() {
+        rest.sort_unstable();
+        let mut left = MAX_SYMBOLS;
+        elf.each_function(image.file, |function| {
+            left = left.saturating_sub(1);
+            let Some(begin) = function.address.filter(|_| left > 0) else {
+                return;
+            };
+            let end = begin.0.saturating_add(function.size);
+            let first = rest.partition_point(|address| *address < begin.0);
+            if rest.get(first).is_some_and(|address| *address < end) {
+                ranges.insert((begin.0, end));
+            }
+        });
+    }
+    let mut stretches: Vec<Stretch> = Vec::new();
+    for (begin, end) in ranges {
+        // Descriptions and symbols of the same code may overlap.
+        let known = stretches.last().map_or(0, |last| last.addresses.end);
+        if begin >= known {
+            let end = end.min(begin.saturating_add(MAX_BYTES));
+            stretches.extend(Stretch::read(image, begin..end));
+        }
+    }
+    stretches
+}
+
+impl Stretch {
+    fn read(image: &Image<'_>, addresses: Range<u64>) -> Option<Self> {
+        let most = usize::try_from(addresses.end - addresses.start).ok()?;
+        let bytes = image.bytes(addresses.start, most);
+        let mut decoder = Decoder::with_ip(64, &bytes, addresses.start, DecoderOptions::NONE);
+        let instructions: Vec<Instruction> = decoder.iter().collect();
+        (!instructions.is_empty()).then(|| Self {
+            addresses: addresses.start..addresses.start + bytes.len() as u64,
+            instructions,
+        })
+    }
+
+    /// The address of each instruction, ascending.
+    pub(crate) fn begins(&self) -> impl ExactSizeIterator<Item = u64> {
+        self.instructions.iter().map(Instruction::ip)
+    }
+
+    /// The place among all instructions of the one that an address lies in.
+    pub(crate) fn place(&self, address: u64) -> Option<usize> {
+        if !self.addresses.contains(&address) {
+            return None;
+        }
+        let behind = (self.instructions).partition_point(|instruction| instruction.ip() <= address);
+        behind.checked_sub(1)
+    }
+
+    /// Addresses outside of it that it jumps to, calls, or has the address of.
+    pub(crate) fn targets(&self) -> impl Iterator<Item = u64> {
+        let all = self.instructions.iter().filter_map(target);
+        all.filter(|target| !self.addresses.contains(target))
+    }
+
+    /// All instructions as text. `names` are those of [targets](Self::targets).
+    pub(crate) fn text(&self, names: &HashMap<u64, String>) -> Vec<Listed> {
+        let begin = self.addresses.start;
+        let names = Names {
+            names: names.clone(),
+            own: self.addresses.clone(),
+        };
+        let mut formatter = GasFormatter::with_options(Some(Box::new(names)), None);
+        let options = formatter.options_mut();
+        options.set_uppercase_hex(false);
+        options.set_branch_leading_zeros(false);
+        options.set_small_hex_numbers_in_decimal(false);
+        options.set_space_after_operand_separator(false);
+        options.set_first_operand_char_index(OPERANDS);
+        options.set_rip_relative_addresses(true);
+        options.set_show_symbol_address(false);
+        let listed = |instruction: &Instruction| {
+            let mut text = String::new();
+            formatter.format(instruction, &mut text);
+            if let Some(address) = relative(instruction) {
+                text.push_str(&format!("  # {address:#x}"));
+            }
+            Listed {
+                address: instruction.ip(),
+                text,
+            }
+        };
+        debug_assert!(
+            self.instructions
+                .first()
+                .is_none_or(|first| first.ip() == begin)
+        );
+        self.instructions.iter().map(listed).collect()
+    }
+}
+
+/// Where an instruction leads.
+fn target(instruction: &Instruction) -> Option<u64> {
+    let is_branch = matches!(
+        instruction.flow_control(),
+        FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch | FlowControl::Call
+    );
+    (is_branch && instruction.op0_kind() == OpKind::NearBranch64)
+        .then(|| instruction.near_branch64())
+}
+
+/// The address that an operand has relative to the instruction.
+fn relative(instruction: &Instruction) -> Option<u64> {
+    instruction
+        .is_ip_rel_memory_operand()
+        .then(|| instruction.ip_rel_memory_address())
+}
+
+/// Names for what branches lead to: those that are known, and for code of the same stretch how far into it.
+struct Names {
+    names: HashMap<u64, String>,
+    own: Range<u64>,
+}
+
+impl SymbolResolver for Names {
+    fn symbol(
+        &mut self,
+        instruction: &Instruction,
+        _: u32,
+        _: Option<u32>,
+        address: u64,
+        _: u32,
+    ) -> Option<SymbolResult<'_>> {
+        if target(instruction) != Some(address) || self.own.contains(&address) {
+            return None;
+        }
+        let name = self.names.get(&address)?;
+        Some(SymbolResult::with_str(address, name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    #[test]
+    fn code_is_listed_with_the_names_of_what_it_calls() {
+        // push %rbp; mov %rsp,%rbp; call 0x2000; lea 0x10(%rip),%rax; jmp to the beginning; ret.
+        let bytes = [
+            0x55, 0x48, 0x89, 0xe5, 0xe8, 0xf7, 0x0f, 0, 0, 0x48, 0x8d, 0x05, 0x10, 0, 0, 0, 0xeb,
+            0xee, 0xc3,
+        ];
+        let mut decoder = Decoder::with_ip(64, &bytes, 0x1000, DecoderOptions::NONE);
+        let stretch = Stretch {
+            addresses: 0x1000..0x1000 + bytes.len() as u64,
+            instructions: decoder.iter().collect(),
+        };
+        assert_eq!(stretch.targets().collect::<Vec<_>>(), [0x2000]);
+        let names = HashMap::from([(0x2000, "work<T>".to_owned())]);
+        let listed = stretch.text(&names);
+        let text: Vec<&str> = listed.iter().map(|listed| &*listed.text).collect();
+        assert_eq!(
+            text,
+            [
+                "push    %rbp",
+                "mov     %rsp,%rbp",
+                "call    work<T>",
+                "lea     0x10(%rip),%rax  # 0x1020",
+                "jmp     0x1000",
+                "ret",
+            ]
+        );
+        // The last byte of the call.
+        assert_eq!(stretch.place(0x1008), Some(2));
+        assert_eq!(stretch.place(0x1013), None);
+    }
+
+    #[test]
+    fn a_function_is_found_around_an_address() {
+        let file = File::open("/proc/self/exe").expect("this program");
+        let (image, elf) = (
+            Image::read(&file).expect("an object"),
+            Elf::read(&file).expect("an object"),
+        );
+        let mut main = None;
+        elf.each_function(&file, |function| {
+            if function.name == b"main" {
+                main = function.address.map(|at| (at.0, function.size));
+            }
+        });
+        let (begin, size) = main.expect("a program has a main");
+        let [stretch] = &stretches(&image, &elf, &[begin + 1, begin])[..] else {
+            panic!("one function");
+        };
+        assert_eq!(stretch.addresses, begin..begin + size);
+        assert_eq!(stretch.place(begin), Some(0));
+        assert!(stretches(&image, &elf, &[1]).is_empty());
+    }
+}
