@@ -13,9 +13,9 @@ use std::sync::Arc;
 /// The instructions of a function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Annotation {
-    /// What there is to say above them, a line each.
+    /// Remarks above them, a line each.
     pub head: Vec<String>,
-    /// What was counted in the function: shares are of this.
+    /// Weight of the function: shares are of this.
     pub total: u64,
     /// Stretches of code, each in the order of its addresses.
     pub stretches: Vec<Vec<Instruction>>,
@@ -30,7 +30,7 @@ pub struct Instruction {
     pub address: u64,
     /// How it reads.
     pub text: String,
-    /// What was counted while it was next to run.
+    /// Weight while it was next to run.
     pub itself: u64,
     /// That, and what was counted in what it called.
     pub total: u64,

@@ -29,13 +29,13 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::time::Duration;
 
-/// What the data says it is; the number rises when the viewer has to change.
+/// Kind of the data, as it says itself; the number rises when the viewer has to change.
 const FORMAT: &str = "flame-bpf page 4";
 
 /// One of the profiles that a page holds.
 #[derive(Clone, Debug)]
 pub struct Section {
-    /// What the page calls it beside others.
+    /// Its name beside others on the page.
     pub name: String,
     /// The profile.
     pub profile: Profile,
@@ -130,7 +130,7 @@ fn data(
     packed::pack(&header, &columns)
 }
 
-/// What the header says of a profile, whose columns follow those that are there.
+/// Header of a profile, whose columns follow those that are there.
 fn section(
     &(name, profile, style): &(&str, &Profile, &Style),
     tree: &CallTree,

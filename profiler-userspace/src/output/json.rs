@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::io::{self, BufWriter, Write};
 use std::time::{Duration, SystemTime};
 
-/// What the document says it is; the number rises when a reader has to change.
+/// Kind of the document, as it says itself; the number rises when a reader has to change.
 const FORMAT: &str = "flame-bpf profile 1";
 
 /// Writes the profile.
@@ -284,7 +284,7 @@ impl Document<'_, '_> {
     }
 }
 
-/// What threads did.
+/// States of threads.
 const fn activity(activity: Activity) -> &'static str {
     match activity {
         Activity::Running => "running",
@@ -293,7 +293,7 @@ const fn activity(activity: Activity) -> &'static str {
     }
 }
 
-/// What a frame is.
+/// Kind of a frame.
 const fn kind(kind: FrameKind) -> &'static str {
     match kind {
         FrameKind::Process => "process",
@@ -308,7 +308,7 @@ const fn kind(kind: FrameKind) -> &'static str {
     }
 }
 
-/// What a thread did.
+/// State of a thread.
 const fn state(state: ThreadState) -> &'static str {
     match state {
         ThreadState::Running | ThreadState::Ran => "running",

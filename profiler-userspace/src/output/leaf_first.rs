@@ -8,7 +8,7 @@ use profiler_common::abi::ThreadState;
 
 /// The tables of a format, which say what a location's ID is.
 pub(super) trait Places {
-    /// What stacks consist of.
+    /// Frames of stacks.
     type Id;
 
     /// The ID of a location of the profile.

@@ -44,7 +44,7 @@ use std::path::{Path, PathBuf};
 
 /// A row of the table of formats.
 struct Row {
-    /// What names of its files end in, without the dot. The first is the usual one.
+    /// Endings of its files' names, without the dot. The first is the usual one.
     extensions: &'static [&'static str],
     /// Whether it is a picture, so that flags about looks mean something.
     is_drawn: bool,
@@ -61,7 +61,7 @@ type TogetherWriter = fn(&Together, &Style, &mut dyn Write) -> Result<(), Error>
 
 type ProfileWriter = fn(&Profile, &Style, &mut dyn Write) -> Result<(), Error>;
 
-/// What a format is made of.
+/// Source of a format.
 enum Writer {
     /// The model.
     Profile(ProfileWriter),
@@ -145,7 +145,7 @@ const FORMATS: &[Row] = &[
     },
 ];
 
-/// What can be written: a row's number.
+/// Format that can be written: a row's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format(usize);
 
@@ -195,7 +195,7 @@ impl Format {
         self.row().together.is_some()
     }
 
-    /// What of a name stands for a format, without the dot before it; none if nothing does.
+    /// Ending of a name that stands for a format, without the dot before it; none if nothing does.
     pub fn extension_in(path: &Path) -> Option<&'static str> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let name = name.to_ascii_lowercase();
@@ -286,7 +286,7 @@ pub enum Error {
     /// A format that holds one event was to hold more.
     #[error("a .{extension} file holds one event; write a file for each")]
     Several {
-        /// What its files end in.
+        /// Endings of its files.
         extension: &'static str,
     },
     /// Not one of [`Palette::names`].
@@ -302,7 +302,7 @@ pub enum Error {
         what: &'static str,
         /// Its value as given.
         given: String,
-        /// What it may be.
+        /// Values that it may have.
         remedy: String,
     },
     /// The writer refused the bytes. [`sink::Sink`] knows its name and says more.

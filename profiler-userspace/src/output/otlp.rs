@@ -62,14 +62,14 @@ fn write_of(
     Ok(out.write_all(&message.encode_to_vec())?)
 }
 
-/// What all profiles of a file have in common.
+/// Parts that all profiles of a file have in common.
 struct Head<'a> {
     sender: Option<&'a Sender>,
     /// A profile without samples.
     empty: wire::Profile,
-    /// What the number of firings is.
+    /// Type of the number of firings.
     count: wire::ValueType,
-    /// What the weight is; none where that is the number of firings.
+    /// Type of the weight; none where that is the number of firings.
     weight: Option<wire::ValueType>,
     /// When each window began, in nanoseconds since 1970; none where nobody knows.
     windows: Option<Vec<u64>>,

@@ -1,11 +1,11 @@
-//! Whose samples are, in words.
+//! Owners of samples, in words.
 //!
 //! In: a sample's labels. Out: the name of a process or thread, for outputs that show each apart.
 
 use crate::profile::{CallTree, Labels, LabelsIndex, Profile};
 use indexmap::IndexMap;
 
-/// What stands for a process whose name is not known.
+/// Name of a process whose name is not known.
 pub(super) const UNKNOWN: &str = "[unknown]";
 
 /// The name of whose labels these are: `postgres (pid 12, tid 13)`, behind its source where these are told apart.

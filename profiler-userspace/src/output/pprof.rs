@@ -136,7 +136,7 @@ fn write_message(
     })
 }
 
-/// What is counted, as in `values`. Nothing else is filled in.
+/// Type of what is counted, as in `values`. Nothing else is filled in.
 fn types(
     profile: &Profile,
     values: &[(String, &'static str)],

@@ -25,14 +25,14 @@ const BUFFER_BYTES: usize = 64 * 1024;
 /// Why something cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// What the path names can never hold a profile.
+    /// The path can never hold a profile.
     #[error("cannot write `{}`: it is {what}; {remedy}", path.display())]
     Unsuitable {
         /// As given.
         path: PathBuf,
-        /// What it is.
+        /// Its kind.
         what: &'static str,
-        /// What to do about it.
+        /// Remedy.
         remedy: &'static str,
     },
     /// The directory does not exist.
@@ -91,12 +91,12 @@ fn remedy(reason: &io::Error) -> &'static str {
     }
 }
 
-/// What became of the bytes.
+/// Fate of the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
     /// All of them are there.
     Complete,
-    /// Whoever read the other end of a pipe had enough. No failure: that is how `head` ends.
+    /// The reader of a pipe had enough. No failure: that is how `head` ends.
     ReaderGone,
 }
 
@@ -274,7 +274,7 @@ impl Growing {
         let mut buffer = Vec::new();
         let added = fill(&mut buffer).and_then(|()| self.file.write_all(&buffer));
         if let Err(source) = added {
-            // What is behind is no window, and a reader says so; but it need not be there.
+            // Bytes behind are no window, and a reader says so; but they need not be there.
             let _it_is_said_then = self.file.set_len(self.whole);
             return Err(Error::Stopped {
                 path: self.name.clone(),
@@ -299,7 +299,7 @@ fn pour(
     let mut buffer = BufWriter::with_capacity(BUFFER_BYTES, file);
     let filled = fill(&mut buffer);
     if filled.is_err() {
-        // What is still in the buffer is worth nothing now, and writing it could only fail again.
+        // The rest of the buffer is worth nothing now, and writing it could only fail again.
         drop(buffer.into_parts());
         return filled;
     }

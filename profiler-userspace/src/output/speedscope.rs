@@ -10,7 +10,7 @@ use indexmap::IndexMap;
 use serde_json::{Value, json};
 use std::io::{self, BufWriter, Write};
 
-/// What the file says it is.
+/// Kind of the file, as it says itself.
 const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
 
 /// Writes the profile. Fails on one without samples, of which there is nothing to show.

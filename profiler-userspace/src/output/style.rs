@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// The width in pixels that is assumed where none is given, since the graph then fits its window.
 pub(super) const NOMINAL_WIDTH: u32 = 1200;
-/// What the drawing leaves free at either side of the frames, in pixels.
+/// Margin at either side of the frames, in pixels.
 pub(super) const MARGIN: u32 = 10;
 
 /// Everything about an output that is not the profile. Formats ignore what they cannot show.

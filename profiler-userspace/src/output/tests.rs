@@ -95,7 +95,7 @@ fn the_minimum_width_is_written_as_in_flamegraph_pl() {
     assert_eq!(MinWidth::Percent(0.5).to_string(), "0.5%");
 }
 
-/// What outputs say of a function's share of a profile of short times.
+/// Share of a function, as outputs say it, in a profile of short times.
 fn shares_of(big: u64, small: &[u64]) -> [f64; 3] {
     use crate::profile::fold;
     let mut profile = FrameProfile::new(Profile::new(Unit::Nanoseconds, Window::default()));

@@ -27,7 +27,7 @@ pub(super) use layout::{shortened, wrapped};
 use std::fmt::Write as _;
 use std::io::Write;
 
-/// What every part of a report is made from.
+/// Material of every part of a report.
 struct Report<'a> {
     profile: &'a Profile,
     tree: &'a CallTree,

@@ -1,13 +1,13 @@
-//! What the values of a profile are called where formats name them in pairs of type and unit.
+//! Names of a profile's values where formats name them in pairs of type and unit.
 //!
 //! In: a profile's unit, and what its threads did. Out: the words of pprof, which OTLP took over.
 
 use crate::profile::{Activity, Profile, Unit};
 
-/// What a count of firings is called.
+/// Name of a count of firings.
 pub(super) const SAMPLES: (&str, &str) = ("samples", "count");
 
-/// What the time between two samples is called.
+/// Name of the time between two samples.
 pub(super) const PERIOD: (&str, &str) = ("cpu", "nanoseconds");
 
 /// Type and unit of the weight; none where samples weigh one each, so that their number says it all.

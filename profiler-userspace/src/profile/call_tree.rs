@@ -21,20 +21,20 @@ pub struct NodeIndex(pub u32);
 pub struct Node {
     /// The node of the caller, which always has a lower index; none at a root.
     pub parent: Option<NodeIndex>,
-    /// What was called.
+    /// Function that was called.
     pub frame: FrameId,
 }
 
-/// What was counted for one owner at one node.
+/// Weight of one owner at one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeSample {
     /// Where; none where there is no stack.
     pub node: Option<NodeIndex>,
     /// Where the thread itself was: `node`, or above it where that tells who ended a wait.
     pub own: Option<NodeIndex>,
-    /// Whose.
+    /// Owner.
     pub labels: LabelsIndex,
-    /// What the thread was doing.
+    /// State of the thread.
     pub thread_state: ThreadState,
     /// When it was counted.
     pub window: WindowIndex,
@@ -167,7 +167,7 @@ impl CallTree {
         &self.frames[id.index()].0
     }
 
-    /// What a frame of this tree stands for; none of marks.
+    /// Function that a frame of this tree stands for; none of marks.
     pub fn code(&self, id: FrameId) -> Option<Code> {
         self.frames[id.index()].1
     }

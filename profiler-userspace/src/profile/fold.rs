@@ -43,12 +43,12 @@ fn split_suffix(name: &str) -> Option<(&str, FrameKind)> {
     Some((stem, FrameKind::from_short(short)?))
 }
 
-/// What an empty name or an empty stack reads as.
+/// Text of an empty name or an empty stack.
 pub(crate) const UNKNOWN: &str = "[unknown]";
 /// How much text is gathered before it is written.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// What folded text says beside names and weights.
+/// Parts of folded text beside names and weights.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FoldStyle {
     /// Puts a frame `-` between the user and the kernel part of a stack that has both.

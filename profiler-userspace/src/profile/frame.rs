@@ -5,7 +5,7 @@
 use profiler_common::abi::ThreadState;
 use profiler_common::runtime::RuntimeKind;
 
-/// What one level of a stack is. Decides annotations, colours, and where the delimiter goes.
+/// Kind of one level of a stack. Decides annotations, colours, and where the delimiter goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FrameKind {
     /// The process's `comm`, at the root.
@@ -34,7 +34,7 @@ pub struct Frame {
     /// The function's demangled name, or `[module+0xoffset]`. Any characters at all: it is the
     /// output's business to escape what its format cannot hold.
     pub name: String,
-    /// What this level is.
+    /// Kind of this level.
     pub kind: FrameKind,
 }
 
@@ -43,7 +43,7 @@ pub struct Frame {
 pub struct FrameRef<'a> {
     /// As [`Frame::name`].
     pub name: &'a str,
-    /// What this level is.
+    /// Kind of this level.
     pub kind: FrameKind,
 }
 

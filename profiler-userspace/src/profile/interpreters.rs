@@ -112,7 +112,7 @@ fn kept(
             }
             hidden[place] = true;
         }
-        // What it calls stands towards the leaf. Where the thread is, is no glue.
+        // Its callees stand towards the leaf. Where the thread is, is no glue.
         let is_called = (0..at).rev().find(|place| kind(*place).is_some());
         for place in (is_called.map_or(at, |called| called + 1)..at).rev() {
             if !is_glue(profile, locations[place], glue, object) {

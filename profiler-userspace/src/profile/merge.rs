@@ -16,9 +16,9 @@ pub enum MergeError {
     /// They count different things.
     #[error("one profile counts {unit}, the other {added}; merge profiles of one event")]
     Unit {
-        /// What the first counts.
+        /// Unit of the first.
         unit: String,
-        /// What the other counts.
+        /// Unit of the other.
         added: String,
     },
     /// They show waits differently.

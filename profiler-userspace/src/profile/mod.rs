@@ -60,7 +60,7 @@ fn number<T: Hash + Eq>(set: &mut IndexSet<T>, value: T) -> u32 {
     u32::try_from(index).expect("a profile has fewer than 2^32 distinct parts")
 }
 
-/// What a weight counts.
+/// Unit of a weight.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Firings of a fixed-period event: each sample weighs one.
@@ -81,7 +81,7 @@ impl Unit {
         }
     }
 
-    /// What weights are kept in.
+    /// Unit that weights are kept in.
     pub fn name(&self) -> &str {
         match self {
             Self::Samples => "samples",
@@ -109,7 +109,7 @@ impl Unit {
     }
 }
 
-/// What the threads did whose stacks a profile holds. Decides the colours that a graph has unless told otherwise.
+/// State of the threads whose stacks a profile holds. Decides the colours that a graph has unless told otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Activity {
     /// They ran.
@@ -128,7 +128,7 @@ pub struct Origin {
     pub started: Option<SystemTime>,
     /// How much time of a CPU a sample stands for, in nanoseconds; none if it does not stand for time.
     pub period_ns: Option<u64>,
-    /// What the threads did.
+    /// State of the threads.
     pub activity: Activity,
 }
 

@@ -23,7 +23,7 @@ use std::sync::Arc;
 pub struct Mapping {
     /// The file as its process saw it; empty where there is none.
     pub path: PathBuf,
-    /// What frames without a name call it.
+    /// Its name in frames without a name.
     pub module: String,
     /// Which build it is; empty where it does not say so.
     pub build_id: Box<[u8]>,
@@ -40,7 +40,7 @@ pub struct Mapping {
 pub struct Function {
     /// Its name for readers, or `[module+0x1f]` where it has none. Any characters at all.
     pub name: String,
-    /// What the linker calls it; empty where that is the same, or not known.
+    /// The linker's name of it; empty where that is the same, or not known.
     pub system_name: String,
     /// The source file with its directories; empty where it was not asked for, or is not known.
     pub file: Arc<str>,
@@ -66,13 +66,13 @@ pub struct Line {
 /// A place in code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Location {
-    /// What it lies in.
+    /// Its module.
     pub mapping: Option<MappingIndex>,
     /// Where in the mapping's range, or its file where the range is not known; 0 without a mapping.
     pub address: u64,
-    /// What the outermost function is. Those that were compiled into it are [`FrameKind::Inlined`].
+    /// Kind of the outermost function. Those that were compiled into it are [`FrameKind::Inlined`].
     pub kind: FrameKind,
-    /// What is there.
+    /// Functions that are there.
     pub lines: Lines,
 }
 
@@ -80,7 +80,7 @@ pub struct Location {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LabelsIndex(pub u32);
 
-/// Whom a sample belongs to.
+/// Owner of a sample.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Labels {
     /// The process's name; none where it is not known, or a thread's is all there is.
@@ -133,10 +133,10 @@ impl Default for LabelFrames {
     }
 }
 
-/// Who ended a wait, and what it did then.
+/// Waker that ended a wait, and what it did then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Waker {
-    /// Who.
+    /// The waker.
     pub labels: LabelsIndex,
     /// Its user stack.
     pub user: Option<NormalizedStackIndex>,
@@ -146,20 +146,20 @@ pub struct Waker {
     pub interrupt: bool,
 }
 
-/// What was counted for one owner on one pair of stacks.
+/// Weight of one owner on one pair of stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Sample {
-    /// Whose.
+    /// Owner.
     pub labels: LabelsIndex,
     /// The user stack.
     pub user: Option<NormalizedStackIndex>,
     /// The kernel stack, which the last of the user stack's functions called.
     pub kernel: Option<NormalizedStackIndex>,
-    /// What the thread was doing.
+    /// State of the thread.
     pub thread_state: ThreadState,
-    /// What it waited for, where that is wanted.
+    /// Reason for its wait, where that is wanted.
     pub reason: Option<WaitReason>,
-    /// Who ended the wait, where that is wanted and was seen.
+    /// Waker that ended the wait, where that is wanted and was seen.
     pub waker: Option<WakerIndex>,
     /// When it was counted.
     pub window: WindowIndex,
@@ -172,7 +172,7 @@ pub struct Sample {
 /// Samples of one window, and all that they refer to.
 #[derive(Clone, Debug)]
 pub struct Profile {
-    /// What the weights count.
+    /// Unit of the weights.
     pub unit: Unit,
     /// When the samples were taken.
     pub window: Window,
@@ -327,7 +327,7 @@ impl Profile {
         &self.locations[index.0 as usize]
     }
 
-    /// What is at a location: the innermost function first, and last the one that is no part of another.
+    /// Functions at a location: the innermost first, and last the one that is no part of another.
     pub fn lines_at(&self, location: &Location) -> &[Line] {
         &self.lines[location.lines.0 as usize..location.lines.1 as usize]
     }

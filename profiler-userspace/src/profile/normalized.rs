@@ -21,7 +21,7 @@ pub use super::IndexSet;
 pub struct NamedFunction {
     /// Its name for readers. Any characters at all.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: FrameKind,
     /// The source file with its directories; empty where it was not asked for, or is not known.
     pub file: Arc<str>,
@@ -48,7 +48,7 @@ impl NamedFunction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectIndex(pub u32);
 
-/// What an address stands for.
+/// Code at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Location {
     /// A place in an object.
@@ -77,7 +77,7 @@ pub struct NormalizedStack {
     pub locations: Box<[LocationIndex]>,
     /// Why the walk stopped.
     pub end: StackEnd,
-    /// What the walk used beside unwind instructions.
+    /// Guesses that the walk used beside unwind instructions.
     pub fallbacks: Fallbacks,
 }
 
@@ -95,7 +95,7 @@ impl NormalizedStack {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NormalizedStackIndex(pub u32);
 
-/// Whom a sample belongs to.
+/// Owner of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Label {
     /// The process ID, as seen in our PID namespace; 0 is the idle task.
@@ -139,10 +139,10 @@ impl Label {
     }
 }
 
-/// Who ended waits, and what it did then.
+/// Waker that ended waits, and what it did then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NormalizedWaker {
-    /// Who.
+    /// The waker.
     pub label: Label,
     /// Its user stack; none for kernel threads and where it was not asked for.
     pub user: Option<NormalizedStackIndex>,
@@ -154,26 +154,26 @@ pub struct NormalizedWaker {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WakerIndex(pub u32);
 
-/// What tells samples apart.
+/// Facts that tell samples apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NormalizedKey {
-    /// Whose.
+    /// Owner.
     pub label: Label,
     /// The user stack; none for kernel threads and where it was not asked for.
     pub user: Option<NormalizedStackIndex>,
     /// The kernel stack; none where the CPU was in user mode or it was not asked for.
     pub kernel: Option<NormalizedStackIndex>,
-    /// What the thread was doing.
+    /// State of the thread.
     pub thread_state: ThreadState,
     /// The number of the event that counted it; zero where the profile is of one event.
     pub event: u8,
-    /// Who ended the wait, where that is asked for and was seen.
+    /// Waker that ended the wait, where that is asked for and was seen.
     pub waker: Option<WakerIndex>,
     /// When it was counted.
     pub window: WindowIndex,
 }
 
-/// What was counted.
+/// Weight, and number of firings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
     /// The sum of the weights.

@@ -45,7 +45,7 @@ pub fn view(mut profile: Profile, how: OffCpuView) -> Profile {
     profile
 }
 
-/// What is left of a kernel stack.
+/// Rest of a kernel stack.
 #[derive(Clone, Copy)]
 struct Cut {
     stack: NormalizedStackIndex,

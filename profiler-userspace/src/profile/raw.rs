@@ -10,7 +10,7 @@ use profiler_common::abi::{Fallbacks, StackEnd, ThreadState};
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-/// Whom a sample belongs to: only what the user asked to tell apart.
+/// Owner of a sample: only what the user asked to tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Who {
     /// The process (thread group) ID, as seen in our PID namespace; 0 is the idle task.
@@ -35,7 +35,7 @@ pub struct RawStack {
     pub frames: Box<[RawFrame]>,
     /// Why the walk stopped.
     pub end: StackEnd,
-    /// What it used beside unwind instructions.
+    /// Guesses that it used beside unwind instructions.
     pub fallbacks: Fallbacks,
     /// The [check](profiler_common::abi::MappingCheck) of the mappings that a user stack's addresses lay in; zero if they are
     /// not known.
@@ -46,10 +46,10 @@ pub struct RawStack {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StackIndex(pub u32);
 
-/// Who ended waits, and what it did then.
+/// Waker that ended waits, and what it did then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Waker {
-    /// Who.
+    /// The waker.
     pub who: Who,
     /// Its user stack; none for kernel threads and where it was not asked for.
     pub user: Option<StackIndex>,
@@ -64,17 +64,17 @@ pub struct WakerIndex(pub u32);
 /// One tally: everything that was counted for one combination of owner and stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawSample {
-    /// Whose.
+    /// Owner.
     pub who: Who,
     /// The user stack; none for kernel threads and where it was not asked for.
     pub user: Option<StackIndex>,
     /// The kernel stack; none where the CPU was in user mode or it was not asked for.
     pub kernel: Option<StackIndex>,
-    /// What the thread was doing.
+    /// State of the thread.
     pub thread_state: ThreadState,
     /// The number of the event that counted it.
     pub event: u8,
-    /// Who ended the wait, where that is asked for and was seen.
+    /// Waker that ended the wait, where that is asked for and was seen.
     pub waker: Option<WakerIndex>,
     /// When it was counted.
     pub window: WindowIndex,
@@ -94,7 +94,7 @@ impl Parts {
     /// Waits.
     pub const WAITS: Self = Self(1 << 31);
 
-    /// What the event of this number counted while threads ran.
+    /// Counts of the event of this number while threads ran.
     pub const fn of_event(event: u8) -> Self {
         Self(1 << event)
     }
@@ -142,7 +142,7 @@ impl RawProfile {
     }
 }
 
-/// What tells samples apart.
+/// Facts that tell samples apart.
 type Key = (
     Who,
     Option<StackIndex>,
@@ -153,7 +153,7 @@ type Key = (
     WindowIndex,
 );
 
-/// What was drained, in one drain or several, and has not been normalized yet.
+/// Samples that were drained, in one drain or several, and have not been normalized yet.
 #[derive(Clone, Debug, Default)]
 pub struct RawProfile {
     /// Distinct stacks, of either kind. Whoever drains keeps some of them, too.

@@ -22,7 +22,7 @@ use foldhash::HashSet;
 use matches::Matches;
 use stacks::Stacks;
 
-/// What of a profile is wanted. All of it by default. Where several patterns are given for one thing, any of them will do.
+/// Part of a profile that is wanted. All of it by default. Where several patterns are given for one thing, any of them will do.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selection {
     /// Only samples of these processes; of all if empty.
@@ -69,7 +69,7 @@ pub enum Reason {
     Native,
 }
 
-/// What was left out for one reason.
+/// Samples that were left out for one reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeftOut {
     /// Why.
@@ -80,12 +80,12 @@ pub struct LeftOut {
     pub count: u64,
 }
 
-/// What came of a selection.
+/// Outcome of a selection.
 #[derive(Clone, Debug)]
 pub struct Selected {
-    /// What is wanted.
+    /// Samples that are wanted.
     pub profile: Profile,
-    /// What was left out, a reason once. The first reason counts, in the order of [`Reason`].
+    /// Samples that were left out, a reason once. The first reason counts, in the order of [`Reason`].
     pub left_out: Vec<LeftOut>,
     /// How much of the weight is on stacks of which frames were hidden.
     pub hidden: u64,

@@ -31,7 +31,7 @@ impl FrameId {
 }
 
 impl Labels {
-    /// What is shown of them in front of a stack, if it is `wanted`.
+    /// Part of them that is shown in front of a stack, if it is `wanted`.
     pub fn frames(&self, wanted: LabelFrames) -> impl Iterator<Item = Frame> {
         let Self {
             tid, cpu, source, ..
@@ -48,14 +48,14 @@ impl Labels {
     }
 }
 
-/// What a frame that is code stands for, in the tables of its profile.
+/// Function of a frame that is code, in the tables of its profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Code {
     /// The function.
     pub function: FunctionIndex,
     /// The line of its file, from 1; 0 where it is not known.
     pub line: u32,
-    /// What it lies in.
+    /// Its module.
     pub mapping: Option<MappingIndex>,
 }
 
@@ -64,7 +64,7 @@ pub struct Code {
 pub struct ViewSample {
     /// From root to leaf: labels and process, then user frames, then kernel frames, then marks.
     pub stack: Box<[FrameId]>,
-    /// What the thread was doing.
+    /// State of the thread.
     pub thread_state: ThreadState,
     /// How many of the frames are of the thread itself. Those behind are of who ended its wait.
     pub own: usize,
@@ -77,7 +77,7 @@ pub struct ViewSample {
 /// The stacks of a profile as frames.
 #[derive(Clone, Debug)]
 pub struct View {
-    /// What the weights count.
+    /// Unit of the weights.
     pub unit: Unit,
     frames: Frames,
     samples: Vec<ViewSample>,
@@ -209,7 +209,7 @@ pub(super) struct Stack {
     pub(super) own: usize,
 }
 
-/// What of labels is shown, as an index into the builder's list.
+/// Part of labels that is shown, as an index into the builder's list.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct ShownLabels(u32);
 
@@ -221,7 +221,7 @@ struct Thread {
     kernel: Option<NormalizedStackIndex>,
 }
 
-/// Who ended a wait, as far as that is shown.
+/// Waker that ended a wait, as far as that is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum ShownWaker {
     /// It is not shown who.
@@ -426,7 +426,7 @@ impl<'a> Builder<'a> {
         marked
     }
 
-    /// What of a sample is shown.
+    /// Part of a sample that is shown.
     pub(super) fn shown(&mut self, sample: &Sample) -> Shown {
         let wakers = self.profile.off_cpu.map(|view| view.wakers);
         let waker = sample.waker.map(|index| self.profile.waker_at(index));
@@ -539,7 +539,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// What the thread did, where that is not what stacks are of anyway.
+    /// State of the thread, where that is not what stacks are of anyway.
     fn push_state(&mut self, shown: &Shown, view: Option<OffCpuView>, frames: &mut Vec<FrameId>) {
         let is_marked = frames.last().is_some_and(|leaf| {
             self.frames

@@ -1,9 +1,9 @@
-//! What a thread waits for, told from the functions that its kernel stack leads through.
+//! Reasons for waits, told from the functions that a thread's kernel stack leads through.
 //!
 //! In: the functions of a kernel stack that ends at what called the scheduler. Out: a [`WaitReason`]. Never: an answer that
 //! the stack does not hold; what no row knows is `[other]`.
 
-/// What a thread waited for.
+/// Reason for a wait.
 ///
 /// A row's number in [`REASONS`], or one of the numbers behind them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -205,13 +205,13 @@ const REASONS: &[(&str, &[&str])] = &[
 const _: () = assert!(REASONS.len() < WaitReason::OTHER.0 as usize);
 
 impl WaitReason {
-    /// What no row knows.
+    /// A reason that no row knows.
     const OTHER: Self = Self(u8::MAX - 1);
 
-    /// What there is no kernel stack of.
+    /// A wait without a kernel stack.
     pub(super) const NOT_KNOWN: Self = Self(u8::MAX);
 
-    /// What a thread waits for whose kernel stack leads through these functions.
+    /// Reason for the wait of a thread whose kernel stack leads through these functions.
     pub(super) fn of(kernel: &[&str]) -> Self {
         if kernel.is_empty() {
             return Self::NOT_KNOWN;

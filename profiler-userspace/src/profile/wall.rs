@@ -21,7 +21,7 @@ pub struct How {
     pub idle_threads: bool,
 }
 
-/// What there is to say of the threads' time.
+/// Sentences on the threads' time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
     /// Threads that were seen.
@@ -40,7 +40,7 @@ pub struct Sums {
     pub unattributed: u64,
 }
 
-/// What is known of one thread.
+/// Facts of one thread.
 #[derive(Clone, Copy, Default)]
 struct Account {
     ran_ns: u64,

@@ -13,7 +13,7 @@ pub struct WindowIndex(pub u32);
 /// The most windows that samples are told apart by where it is asked for how long they are: at 50 ms, those of 200 s.
 pub const MOST_WINDOWS: usize = 4096;
 
-/// What happened in one window. How much was counted in it, its samples say.
+/// Facts of one window. How much was counted in it, its samples say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WindowTotals {
     /// When it was, from the beginning of the recording.

@@ -24,7 +24,7 @@ const BOUND: Bound = Bound {
     parts: 60_000,
 };
 
-/// What a comparison can be written as.
+/// Formats of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiffFormat {
     /// A flame graph of both sides.
@@ -44,7 +44,7 @@ pub enum DiffFormat {
 pub struct Report<'a> {
     /// Both sides.
     pub comparison: &'a Comparison,
-    /// What each side is called.
+    /// Names of both sides.
     pub titles: &'a [String; 2],
     /// Conditions, and what they came to.
     pub answers: &'a [(String, Answer)],

@@ -29,7 +29,7 @@ pub(super) fn change(quantity: Quantity, value: f64) -> String {
     }
 }
 
-/// What changes are in.
+/// Unit of changes.
 pub(super) fn unit(comparison: &Comparison) -> String {
     match comparison.quantity {
         Quantity::Share => "points".to_owned(),

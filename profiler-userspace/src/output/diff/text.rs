@@ -44,7 +44,7 @@ pub(super) fn report(report: &Report<'_>) -> String {
     text
 }
 
-/// What there is to say beside pictures.
+/// Texts beside pictures.
 pub fn summary(report: &Report<'_>) -> String {
     let mut text = String::new();
     line(&mut text, &verdict(report.comparison));
@@ -261,7 +261,7 @@ fn row(comparison: &Comparison, function: &Function, of: &Change, text: &mut Str
     }
 }
 
-/// What it comes to, and what could not have been seen.
+/// The outcome, and what could not have been seen.
 fn closing(report: &Report<'_>, text: &mut String) {
     let comparison = report.comparison;
     if comparison.claims {

@@ -1,4 +1,4 @@
-//! What the file says of itself.
+//! Facts that the file states of itself.
 //!
 //! In: a profile, its style and its threads. Out: the `meta` object: units, categories, the balance, and what markers mean.
 

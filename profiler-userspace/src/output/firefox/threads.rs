@@ -157,7 +157,7 @@ impl Thread {
                 timed.push(Timed {
                     sample,
                     start_ms: at,
-                    // What had the CPU before a sample's time is its own.
+                    // Work that had the CPU before a sample's time is its own.
                     cpu_us: Some(if ran { lasts * scale * 1000.0 } else { 0.0 }),
                 });
                 at += lasts * scale;

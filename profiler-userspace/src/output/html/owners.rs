@@ -1,4 +1,4 @@
-//! Whose samples are, as columns.
+//! Owners of samples, as columns.
 //!
 //! In: the labels of a tree's samples. Out: each distinct owner once. What is not known is 0, and known numbers are one
 //! more than they are.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// Keys, and the values of those that have one.
 pub(super) type Attributes = Vec<(&'static str, Value)>;
 
-/// What is said of a key.
+/// Attribute of a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum Value {
     /// Stands for no value at all: that of the zero element.
@@ -121,7 +121,7 @@ pub(super) fn build_id(build_id: &[u8]) -> Attributes {
     known([("process.executable.build_id.gnu", hex)])
 }
 
-/// What a frame's function was made by; nothing of code that a runtime compiled, since nobody says which runtime.
+/// Maker of a frame's function; none of code that a runtime compiled, since nobody says which runtime.
 pub(super) fn frame_type(kind: FrameKind) -> Attributes {
     let kind = match kind {
         FrameKind::Kernel => Some("kernel"),

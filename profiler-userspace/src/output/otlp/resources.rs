@@ -24,7 +24,7 @@ struct Key {
     attributes: u32,
 }
 
-/// What was counted for a sample in one window.
+/// Count of a sample in one window.
 struct Row {
     key: Key,
     window: u32,
@@ -41,7 +41,7 @@ pub(super) struct Rows {
     processes: Vec<(LabelsIndex, u64)>,
 }
 
-/// What was counted, in the dictionary's numbers.
+/// Counts, in the dictionary's numbers.
 pub(super) fn rows(profile: &Profile, dictionary: &mut Dictionary<'_>) -> Rows {
     let mut attribute_sets = IndexSet::default();
     let mut processes: IndexMap<_, (LabelsIndex, u64), RandomState> = IndexMap::default();

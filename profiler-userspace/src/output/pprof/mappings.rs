@@ -9,7 +9,7 @@ use crate::profile::{FrameKind, Location, Mapping, MappingIndex, Profile, Sample
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-/// What pprof files of other profilers call the kernel.
+/// Names of the kernel in pprof files of other profilers.
 const KERNEL: &str = "[kernel.kallsyms]";
 
 /// Code that runtimes made.

@@ -45,7 +45,7 @@ impl Samples<'_, '_> {
         leaf_first::stack(self.profile, sample, self.tables)
     }
 
-    /// Whose a sample is, who woke it, and what it did.
+    /// Owner of a sample, its waker, and what it did.
     pub(super) fn labels(&mut self, sample: &Sample) -> Vec<Label> {
         let mut labels = Vec::new();
         self.push_labels(sample.labels, "", &mut labels);

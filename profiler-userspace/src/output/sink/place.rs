@@ -17,10 +17,10 @@ use tempfile::NamedTempFile;
 const MAX_LINKS: usize = 40;
 /// The mode of a new file, of which the umask takes away.
 const NEW_FILE_MODE: u32 = 0o644;
-/// What tells the files beside from others, for whoever finds one after a crash of the machine.
+/// Mark in the names of files beside, for whoever finds one after a crash of the machine.
 const BESIDE_PREFIX: &str = ".flame-bpf-";
 
-/// What a path leads to.
+/// Target of a path.
 #[derive(Debug)]
 pub(super) enum Found {
     /// Our own standard output.

@@ -1,4 +1,4 @@
-//! What stands below the frames of a flame chart: how much was counted when, and times.
+//! Axis below the frames of a flame chart: how much was counted when, and times.
 //!
 //! In: windows. Out: markup. `script/axis.js` draws the same for a zoom.
 

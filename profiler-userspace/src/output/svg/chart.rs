@@ -101,7 +101,7 @@ struct Piece {
     row: usize,
     /// Of the row's places.
     place: usize,
-    /// What was counted in the window to the left of it.
+    /// Weight in the window to the left of it.
     offset: u64,
 }
 
@@ -258,7 +258,7 @@ impl<'a> Arranging<'a> {
         called
     }
 
-    /// What a piece is divided into: callees by name, and what it did itself.
+    /// Parts of a piece: callees by name, and what it did itself.
     fn items(&self, piece: &Piece) -> Vec<Item> {
         let row = &self.rows[piece.row];
         let width = |weight: u64| row.time(weight) - row.time(0);

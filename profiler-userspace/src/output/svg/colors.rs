@@ -28,7 +28,7 @@ pub(super) enum Meaning {
 }
 
 impl Meaning {
-    /// What readers see.
+    /// Name that readers see.
     pub(super) fn label(self) -> &'static str {
         match self {
             Self::Process => "process, thread",
@@ -45,7 +45,7 @@ impl Meaning {
         }
     }
 
-    /// What stands beside the label: the middle of its colours.
+    /// Swatch beside the label: the middle of its colours.
     pub(super) fn sample(self) -> Color {
         let (hue, saturation, lightness) = match self {
             Self::Process => PROCESS,

@@ -19,7 +19,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io::Write;
 
-/// What a whole side is as a width.
+/// Width of a whole side.
 const SIDE: f64 = 1e9;
 
 /// How wide frames are.
@@ -33,7 +33,7 @@ pub(in crate::output) enum Widths {
     After,
 }
 
-/// What a frame reads as beside its name.
+/// Text of a frame beside its name.
 pub(in crate::output) type Note<'a> = &'a dyn Fn(&diff::Node) -> String;
 
 /// Draws a comparison. `texts` are the second line and the last one.
@@ -175,7 +175,7 @@ fn strength(node: &diff::Node) -> f64 {
     (after - before).abs() / before.max(after).max(f64::MIN_POSITIVE)
 }
 
-/// What a colour means.
+/// Meaning of a colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Meaning {
     New,

@@ -26,9 +26,9 @@ const FONT_SIZE: f64 = 12.0;
 const COLUMN: f64 = 7.4;
 /// Narrower frames have no tooltip, since no pointer finds them; in pixels.
 const LEAST_TITLED: f64 = 4.0;
-/// What is left free in a frame beside its label.
+/// Room that is left free in a frame beside its label.
 const LABEL_MARGIN: f64 = 3.0;
-/// What follows light and dark mode; the attribute beside it is for readers that know of neither.
+/// Colours that follow light and dark mode; the attribute beside is for readers that know of neither.
 const INK: &str = r##"fill="#1b1b1b" style="fill:light-dark(#1b1b1b,#e8e8e8)""##;
 const JOINED: &str = r##"fill="#c9c9c9" style="fill:light-dark(#c9c9c9,#62666c)""##;
 /// Lines across frames, and how far they are from each other in pixels.
@@ -36,15 +36,15 @@ const HATCH: &str = r##"fill="none" stroke="#000" stroke-opacity="0.25" pointer-
 const HATCH_STEP: f64 = 8.0;
 const LOST: &str = r##"fill="#b00020" style="fill:light-dark(#b00020,#ff8a80)""##;
 
-/// What there is to read beside the frames.
+/// Texts beside the frames.
 #[derive(Debug)]
 pub(super) struct Texts {
     pub(super) title: String,
     /// Empty if there is none.
     pub(super) subtitle: String,
-    /// What weights count.
+    /// Unit of weights.
     pub(super) noun: String,
-    /// What was recorded, lost and left out, in one line; empty if that is not known.
+    /// Account of what was recorded, lost and left out, in one line; empty if that is not known.
     pub(super) balance: String,
     /// Whether something was lost.
     pub(super) is_lossy: bool,
@@ -150,7 +150,7 @@ pub(super) fn draw(
     }
 }
 
-/// What is said of frames that are not drawn one by one.
+/// Text on frames that are not drawn one by one.
 fn narrow(layout: &Layout) -> String {
     let frames = grouped(layout.narrow as u64);
     let least = (layout.least * 100.0).ceil() / 100.0;

@@ -22,7 +22,7 @@ pub(super) struct Span {
     pub(super) width: f64,
 }
 
-/// What is drawn, and where.
+/// Frames that are drawn, and where.
 #[derive(Debug)]
 pub(super) struct Layout {
     /// The width of the picture.

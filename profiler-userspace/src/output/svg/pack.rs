@@ -141,7 +141,7 @@ pub(super) fn pack(
     })
 }
 
-/// What a chart has beside a tree.
+/// Parts of a chart beside its tree.
 fn times(tree: &Tree, chart: &Chart, bytes: &mut Vec<u8>) {
     // For each depth where the next frame there begins if there is no gap.
     let mut next: Vec<u64> = Vec::new();

@@ -25,9 +25,9 @@ pub(super) struct Paint {
 pub(super) struct Paints {
     /// By the tree's names.
     pub(super) of_names: Vec<Paint>,
-    /// What colours mean, with one of them for each meaning.
+    /// Meanings of colours, with one colour for each.
     pub(super) legend: Vec<(&'static str, Color)>,
-    /// What is said of a frame instead of its weight, by the tree's names; empty where its weight is what there is to say.
+    /// Text on a frame instead of its weight, by the tree's names; empty where its weight is what there is to say.
     pub(super) notes: Vec<String>,
     /// Where the code of the tree's names is, each once, and for each name its place there plus one; 0 where it is not known.
     pub(super) origins: (Vec<String>, Vec<u32>),

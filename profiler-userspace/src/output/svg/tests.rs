@@ -36,7 +36,7 @@ fn texts(svg: &str) -> Vec<String> {
     elements(&document, "text").iter().map(text).collect()
 }
 
-/// What is shown when the pointer rests on a frame, with the frame's colour, from the left.
+/// Texts that are shown when the pointer rests on a frame, with the frame's colour, from the left.
 fn boxes(document: &Document<'_>) -> Vec<(String, String)> {
     let describe = |node: &Node<'_, '_>| {
         let title = node.first_element_child()?.text()?.to_owned();

@@ -222,12 +222,12 @@ pub(super) fn rest() -> Frame {
     frame_of(marks::NARROW, FrameKind::Mark)
 }
 
-/// What stands between the user and the kernel part of a stack.
+/// Separator between the user and the kernel part of a stack.
 pub(super) fn delimiter() -> Frame {
     frame_of(fold::DELIMITER, FrameKind::Mark)
 }
 
-/// What a stack without frames reads as.
+/// Name of a stack without frames.
 pub(super) fn unknown() -> Frame {
     frame_of(fold::UNKNOWN, FrameKind::Mark)
 }

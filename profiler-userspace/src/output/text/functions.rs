@@ -29,11 +29,11 @@ pub(super) const NO_STACK: &str = "[no stack]";
 pub(super) struct Function {
     /// As it is shown, the kernel's with `[k]` behind it.
     pub(super) name: String,
-    /// What it lies in; empty if that is not known.
+    /// Its module; empty if that is not known.
     pub(super) module: String,
 }
 
-/// What was counted of a function.
+/// Counts of a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sums {
     pub(super) itself: u64,
@@ -85,7 +85,7 @@ impl<'a> Functions<'a> {
         functions
     }
 
-    /// What a frame is a call of; none of a mark.
+    /// Function that a frame is a call of; none of a mark.
     fn function(&self, name: &str, kind: FrameKind, code: Option<Code>) -> Option<Function> {
         let name = match code {
             Some(code) => Cow::Borrowed(&*self.profile.function_at(code.function).name),

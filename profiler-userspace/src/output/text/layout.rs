@@ -37,7 +37,7 @@ impl TextStyle {
     }
 }
 
-/// What further lines of a wrapped text begin with.
+/// Beginning of further lines of a wrapped text.
 const INDENT: &str = "    ";
 
 /// A text in lines of at most so many columns. Further lines are indented, and words that fit in none are divided.

@@ -11,7 +11,7 @@ use crate::profile::fold::visible;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// What calls a function, or what it calls, and how much of the function's weight that is.
+/// Callers of a function, or its callees, and their parts of the function's weight.
 type Neighbours = BTreeMap<String, u64>;
 
 impl Report<'_> {

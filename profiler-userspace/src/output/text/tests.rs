@@ -51,7 +51,7 @@ fn a_function_is_shown_between_its_callers_and_callees() {
         .lines()
         .skip_while(|line| !line.contains("of it"))
         .collect();
-    // What it calls itself is no callee.
+    // A call of itself is no callee.
     let expected = [
         "   all   of it  callers, function, callees",
         " 90.0%  100.0%    main",

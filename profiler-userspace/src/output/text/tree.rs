@@ -151,7 +151,7 @@ impl Stacks {
         let room = style.columns.saturating_sub(2 * SHARE_COLUMNS + 3);
         let most_edges = room.saturating_sub(LEAST_NAME_COLUMNS) / 2;
         let roots = self.branches(0..self.all.len(), 0);
-        // What is still to be written, the next one last; a path may be deeper than any stack of calls.
+        // Branches still to be written, the next one last; a path may be deeper than any stack of calls.
         let mut todo = self.below(roots, least, &[], most_edges);
         while let Some(Todo { edges, what }) = todo.pop() {
             let room = room - 2 * edges.len();
@@ -179,7 +179,7 @@ impl Stacks {
         }
     }
 
-    /// What is to be written of some branches, the last one first.
+    /// Rows to be written of some branches, the last one first.
     fn below(&self, branches: Vec<Branch>, least: f64, edges: &[Edge], most: usize) -> Vec<Todo> {
         let (shown, rest, weight) = self.shown(branches, least);
         let rest = (rest > 0).then_some(What::Rest(rest, weight));
@@ -200,7 +200,7 @@ impl Stacks {
     }
 }
 
-/// What joins a line to those above it, by columns of two.
+/// Strokes that join a line to those above it, by columns of two.
 #[derive(Clone, Copy)]
 enum Edge {
     /// The line is one of several, and more of them follow.

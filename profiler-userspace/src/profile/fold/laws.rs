@@ -1,4 +1,4 @@
-//! What holds for every profile, whatever its names.
+//! Laws of every profile, whatever its names.
 
 use super::tests::{STYLES, read, text};
 use super::*;

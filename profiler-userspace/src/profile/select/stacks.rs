@@ -10,7 +10,7 @@ use crate::profile::normalized::{LocationIndex, NormalizedStack, NormalizedStack
 use foldhash::{HashMap, HashMapExt as _};
 use profiler_common::abi::StackEnd;
 
-/// What of a stack is wanted.
+/// Part of a stack that is wanted.
 #[derive(Clone, Copy)]
 pub(super) struct Changed {
     /// All of it; none if no frame is left.
@@ -88,7 +88,7 @@ impl<'a> Stacks<'a> {
         !self.selection.runtime_only || stack.is_some_and(has)
     }
 
-    /// What of a stack is wanted.
+    /// Part of a stack that is wanted.
     pub(super) fn change(&mut self, profile: &mut Profile, index: NormalizedStackIndex) -> Changed {
         let Selection {
             hide,

@@ -14,7 +14,7 @@ pub(super) struct Item {
     pub(super) node: Option<u32>,
     /// Where it is in its window.
     pub(super) place: usize,
-    /// What was counted.
+    /// Weight.
     pub(super) weight: u64,
     /// The same in time.
     pub(super) width: u64,
@@ -28,7 +28,7 @@ pub(super) struct Order {
     pub(super) goes_on: bool,
 }
 
-/// What may go on across a border: its place among the items on either side, and how wide both are together.
+/// Item that may go on across a border: its place among the items on either side, and how wide both are together.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     left: usize,
@@ -36,7 +36,7 @@ struct Candidate {
     width: u64,
 }
 
-/// What is chosen at a border, if anything is: the widest sum so far, and what was chosen at the border before.
+/// Choice at a border, if there is one: the widest sum so far, and the choice at the border before.
 #[derive(Clone, Copy)]
 struct Best {
     sum: u64,
@@ -97,7 +97,7 @@ fn candidates(left: &[Item], right: &[Item]) -> Vec<Candidate> {
     found
 }
 
-/// What goes on at each border. Choices at one border depend on that before alone, so the best ones are found from left to
+/// Joins at each border. Choices at one border depend on that before alone, so the best ones are found from left to
 /// right, and read from right to left.
 fn choose(windows: &[Vec<Item>], borders: &[Vec<Candidate>]) -> Vec<Option<Candidate>> {
     // For each border the best for each candidate, and last for none.

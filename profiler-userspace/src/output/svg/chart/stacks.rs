@@ -1,4 +1,4 @@
-//! What was counted in each window, on which stacks.
+//! Weights in each window, by stack.
 //!
 //! In: a profile. Out: all its stacks as one tree of names, in which callees are in the order of names, and for each
 //! window the part of that tree in which something was counted.
@@ -18,7 +18,7 @@ pub(super) struct Stacks {
     nodes: Vec<u32>,
     /// For each node the one below it.
     parents: Vec<u32>,
-    /// What was counted: window, node, weight. Sorted, each window and node once.
+    /// Window, node, weight. Sorted, each window and node once.
     samples: Vec<(u32, u32, u64)>,
     windows: Vec<WindowTotals>,
 }
