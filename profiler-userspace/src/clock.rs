@@ -2,9 +2,10 @@
 //!
 //! In: what a user typed, or a time. Out: a time, or text. Never asks what time it is.
 
-use jiff::civil::{DateTime, Time};
+use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan as _, Zoned};
+use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
 /// A time within a recording.
@@ -62,6 +63,89 @@ impl Moment {
     }
 }
 
+/// A part of a recording's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Between {
+    /// From then on; none from its beginning on.
+    pub from: Option<Moment>,
+    /// Before that; none to its end.
+    pub to: Option<Moment>,
+}
+
+impl Between {
+    /// Whether one of its moments is told from the beginning.
+    pub fn is_after(self) -> bool {
+        let moments = [self.from, self.to].into_iter().flatten();
+        moments
+            .into_iter()
+            .any(|moment| matches!(moment, Moment::After(_)))
+    }
+
+    /// Which time that is of a recording that `began` then.
+    pub fn of(self, began: SystemTime) -> Range<SystemTime> {
+        let from = self
+            .from
+            .map_or(SystemTime::UNIX_EPOCH, |from| from.of(began));
+        // Beyond what a file can tell.
+        let end = || SystemTime::UNIX_EPOCH + Duration::from_nanos(u64::MAX);
+        from..self.to.map_or_else(end, |to| to.of(began))
+    }
+}
+
+/// An hour of a day in UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Hour(i64);
+
+/// Seconds of an hour.
+const HOUR: i64 = 3600;
+
+impl Hour {
+    /// That of a time.
+    pub fn of(time: SystemTime) -> Self {
+        let seconds = Timestamp::try_from(time).map_or(0, Timestamp::as_second);
+        Self(seconds.div_euclid(HOUR))
+    }
+
+    /// By a date and a number of two digits; none if these are none.
+    pub fn parse(date: &str, number: &str) -> Option<Self> {
+        let number = (number.len() == 2).then(|| number.parse().ok())??;
+        let begin = date
+            .parse::<Date>()
+            .ok()?
+            .at(number_of_day(number)?, 0, 0, 0);
+        let begin = begin.to_zoned(TimeZone::UTC).ok()?.timestamp();
+        Some(Self(begin.as_second().div_euclid(HOUR)))
+    }
+
+    fn begin(self) -> Timestamp {
+        Timestamp::from_second(self.0.saturating_mul(HOUR)).unwrap_or_default()
+    }
+
+    /// When it begins.
+    pub fn start(self) -> SystemTime {
+        self.begin().into()
+    }
+
+    /// When it ends.
+    pub fn end(self) -> SystemTime {
+        Self(self.0 + 1).start()
+    }
+
+    /// Its date: `2026-11-22`.
+    pub fn date(self) -> String {
+        self.begin().strftime("%Y-%m-%d").to_string()
+    }
+
+    /// Its number of two digits.
+    pub fn number(self) -> String {
+        self.begin().strftime("%H").to_string()
+    }
+}
+
+fn number_of_day(number: i8) -> Option<i8> {
+    (0..24).contains(&number).then_some(number)
+}
+
 /// The date and the time of day, to the second.
 pub fn shown(time: SystemTime) -> String {
     zoned(time, TimeZone::system()).map_or_else(
@@ -114,6 +198,22 @@ mod tests {
         }
         let after = Moment::After(Duration::from_secs(90));
         assert_eq!(after.of(began()), began() + Duration::from_secs(90));
+    }
+
+    #[test]
+    fn hours_are_those_of_days_in_utc() {
+        let hour = Hour::of(began());
+        assert_eq!((&*hour.date(), &*hour.number()), ("2026-11-22", "22"));
+        assert_eq!(Hour::parse("2026-11-22", "22"), Some(hour));
+        assert_eq!(hour.end(), hour.start() + Duration::from_secs(3600));
+        for (date, number) in [
+            ("2026-11-22", "24"),
+            ("2026-13-01", "00"),
+            ("", "1"),
+            ("2026-11-22", "-1"),
+        ] {
+            assert_eq!(Hour::parse(date, number), None, "{date} {number}");
+        }
     }
 
     #[test]

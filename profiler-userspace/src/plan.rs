@@ -412,6 +412,11 @@ impl Output {
         self.format().is_none_or(Format::has_windows)
     }
 
+    /// Whether it tells of each window as it is in the recording.
+    pub fn has_all_windows(&self) -> bool {
+        self.format().is_some_and(Format::has_all_windows)
+    }
+
     /// Whether several events can be written there.
     pub fn takes_several(&self) -> bool {
         self.format().is_some_and(Format::takes_several)

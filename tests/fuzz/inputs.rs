@@ -9,7 +9,6 @@ use std::path::Path;
 
 use flame_bpf::input::{File, Wanted};
 use flame_bpf::output::{self, Format, Style};
-use flame_bpf::profile::Unit;
 use flame_bpf::profile::fold;
 use flame_bpf::profile::select::{Pattern, Selection};
 
@@ -59,8 +58,8 @@ pub(crate) fn read(input: &[u8]) {
         return;
     };
     let wanted = Wanted {
-        unit: Unit::Samples,
-        sample_type: None,
+        windows: 8,
+        ..Wanted::default()
     };
     let Ok(reading) = file.read(&wanted) else {
         return;

@@ -105,6 +105,19 @@ pub fn python() -> Result<PathBuf, String> {
     tool("python3")
 }
 
+/// Folder of Python's packages of engines that read tables, where `.ci/run` puts them.
+///
+/// # Errors
+///
+/// When there is none.
+pub fn engines() -> Result<PathBuf, String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/engines");
+    match folder.join("duckdb").is_dir() {
+        true => Ok(folder),
+        false => Err("DuckDB is not in target/engines".to_owned()),
+    }
+}
+
 /// Builds of Node: the one in `PATH`, and those in folders under `target/nodes`, where `.ci/run` puts other versions.
 ///
 /// # Errors

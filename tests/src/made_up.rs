@@ -80,6 +80,7 @@ impl MadeUp {
             started: Some(SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000)),
             period_ns: Some(1_000_000),
             activity: Activity::Running,
+            ..Origin::default()
         };
         profile.windows = (0..4)
             .map(|number| WindowTotals {

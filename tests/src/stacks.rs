@@ -6,7 +6,11 @@
 use std::collections::BTreeMap;
 use std::io::Read as _;
 
+use bytes::Bytes;
 use flate2::read::GzDecoder;
+use parquet::file::reader::FileReader as _;
+use parquet::file::serialized_reader::SerializedFileReader;
+use parquet::record::{Field, ListAccessor as _};
 use serde_json::Value;
 
 use crate::protobuf::Message;
@@ -221,6 +225,40 @@ pub fn of_json(bytes: &[u8]) -> Stacks {
         add(&mut stacks, path(&paths, node), weight);
     }
     stacks
+}
+
+/// A table of samples; rows of firings that are none have no value.
+pub fn of_parquet(bytes: &[u8]) -> Stacks {
+    let mut stacks = Stacks::new();
+    for row in rows_of_parquet(bytes) {
+        let Field::ListInternal(frames) = &row["stack"] else {
+            panic!("stack is {}", row["stack"]);
+        };
+        let name = |frame: &Field| match frame {
+            Field::Group(frame) => match frame.get_column_iter().next() {
+                Some((name, Field::Str(function))) if name == "function" => function.clone(),
+                other => panic!("it is {other:?}"),
+            },
+            other => panic!("it is {other:?}"),
+        };
+        let stack = frames.elements().iter().rev().map(name);
+        let Field::Long(value) = row["value"] else {
+            panic!("value is {}", row["value"]);
+        };
+        if value > 0 {
+            add(&mut stacks, stack.collect(), value.cast_unsigned());
+        }
+    }
+    stacks
+}
+
+/// The rows of a table, by the names of columns.
+pub fn rows_of_parquet(bytes: &[u8]) -> Vec<BTreeMap<String, Field>> {
+    let bytes = Bytes::copy_from_slice(bytes);
+    let file = SerializedFileReader::new(bytes).expect("a footer");
+    let rows = file.get_row_iter(None).expect("rows");
+    rows.map(|row| row.expect("a row").into_columns().into_iter().collect())
+        .collect()
 }
 
 /// For each node of a tree the names from its root to it.

@@ -87,6 +87,12 @@ const READERS: &[Reader] = &[
         is_shown: false,
         read: stacks::of_json,
     },
+    Reader {
+        extension: "parquet",
+        names: Names::Exact,
+        is_shown: false,
+        read: stacks::of_parquet,
+    },
 ];
 
 fn units() -> [Unit; 3] {

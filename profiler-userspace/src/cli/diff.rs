@@ -4,6 +4,7 @@
 
 use super::flags::{CgroupArgs, NameArgs, SELECTING, SelectArgs};
 use super::{plan, value};
+use crate::clock::Between;
 use crate::diff::{Condition, Wanted};
 use crate::output::{CalleeOrder, DiffFormat, MinWidth, Style};
 use crate::plan::{DiffOutput, Diffing, Verbosity};
@@ -41,6 +42,12 @@ pub(super) struct DiffArgs {
     /// Take samples for independent where inputs have no windows, though they are not: finds far too much
     #[arg(long)]
     assume_independent: bool,
+    /// Take of before only the windows of that time: 13:00..14:00, "2026-11-22 13:00..". One input has both sides then
+    #[arg(long, value_name = "FROM..TO", value_parser = value::between)]
+    before: Option<Between>,
+    /// The same for after
+    #[arg(long = "after", value_name = "FROM..TO", value_parser = value::between)]
+    after_time: Option<Between>,
     /// Compare this of what an input counts: a pprof sample type, a perf event, a bpftrace map
     #[arg(long, value_name = "NAME")]
     sample_type: Option<String>,
@@ -69,7 +76,12 @@ pub(super) struct DiffArgs {
 
 /// The comparison that the arguments ask for.
 pub(super) fn build(args: DiffArgs) -> Result<Diffing> {
-    let (before, after) = sides(args.files, args.after)?;
+    let has_times = args.before.is_some() && args.after_time.is_some();
+    let (before, after) = match (&*args.files, &*args.after) {
+        // Of two times.
+        ([one], []) if has_times => (vec![one.clone()], vec![one.clone()]),
+        _ => sides(args.files, args.after)?,
+    };
     let stdin = before
         .iter()
         .chain(&after)
@@ -91,6 +103,8 @@ pub(super) fn build(args: DiffArgs) -> Result<Diffing> {
     Ok(Diffing {
         before,
         after,
+        before_time: args.before,
+        after_time: args.after_time,
         sample_type: args.sample_type,
         selection: Selection {
             cgroups: args.cgroups.patterns(),
@@ -222,6 +236,25 @@ mod tests {
         assert_eq!((one.conditions.len(), one.wanted.absolute), (2, true));
         let all = parse(&["a", "b", "--minwidth", "0"]).unwrap();
         assert!(all.style.minwidth.is_zero());
+    }
+
+    #[test]
+    fn one_input_has_two_sides_if_their_times_are_said() {
+        let times = ["day", "--before", "13:00..14:00", "--after", "14:00.."];
+        let asked = parse(&times).unwrap();
+        assert_eq!(
+            (&asked.before, &asked.after),
+            (&vec!["day".into()], &vec!["day".into()])
+        );
+        assert!(asked.before_time.is_some() && asked.after_time.is_some());
+        let two = parse(&["a", "b", "--after", "..14:00"]).unwrap();
+        assert_eq!((two.before_time, two.after), (None, vec!["b".into()]));
+        for wrong in [
+            &["day", "--before", "13:00..14:00"][..],
+            &["a", "b", "--before", "13:00"],
+        ] {
+            assert_eq!(parse(wrong).unwrap_err().code, 2, "{wrong:?}");
+        }
     }
 
     #[test]

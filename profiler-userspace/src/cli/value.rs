@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::clock::Moment;
+use crate::clock::{Between, Moment};
 use crate::plan::{CallGraph, MemoryLimits};
 use crate::profile::select::Who;
 use crate::symbolize::SymbolMemory;
@@ -141,6 +141,24 @@ pub(super) fn moment(text: &str) -> Result<Moment, String> {
         "not a time; for instance 14:05, 14:05:30, \"2026-11-22 14:05\", or how long after the beginning: 90s, 2h"
             .to_owned()
     })
+}
+
+/// A part of a recording's time: two moments, of which one may be missing.
+pub(super) fn between(text: &str) -> Result<Between, String> {
+    let wrong = "write two times as 13:00..14:00 or \"2026-11-22 13:00..2026-11-22 14:00\"; one may be missing";
+    let (from, to) = text.split_once("..").ok_or(wrong)?;
+    let part = |text: &str| match text.trim() {
+        "" => Ok(None),
+        text => moment(text).map(Some),
+    };
+    let between = Between {
+        from: part(from)?,
+        to: part(to)?,
+    };
+    match between.from.is_none() && between.to.is_none() {
+        true => Err(wrong.to_owned()),
+        false => Ok(between),
+    }
 }
 
 /// Seconds, with a fraction if need be, or with a unit: `10`, `0.5`, `500ms`, `10s`, `2m`, `1h`, `1d`.
@@ -425,6 +443,20 @@ mod tests {
         assert_eq!(call_graph("dwarf,16384"), Ok(CallGraph::Dwarf));
         for wrong in ["", "dwarf,x", "lbr", "DWARF", "none"] {
             assert!(call_graph(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_time_between_two_moments_may_have_one_of_them() {
+        let date = |text: &str| Moment::parse(text);
+        let of = |text: &str| between(text).map(|of| (of.from, of.to));
+        let (one, two) = ("2026-11-22 13:00", "2026-11-22 14:00");
+        assert_eq!(of(&format!("{one}..{two}")), Ok((date(one), date(two))));
+        assert_eq!(of("..14:00"), Ok((None, date("14:00"))));
+        let after = Moment::After(Duration::from_secs(90));
+        assert_eq!(of("90s.."), Ok((Some(after), None)));
+        for text in ["", "..", "13:00", "13:00..x", "13:00-14:00"] {
+            assert!(of(text).is_err(), "{text}");
         }
     }
 

@@ -75,6 +75,16 @@ pub(super) fn without_deleted(module: &str) -> &str {
     module.strip_suffix(" (deleted)").unwrap_or(module)
 }
 
+/// A build ID out of hexadecimal digits; empty where these are none.
+pub(super) fn build_id(hex: &str) -> Box<[u8]> {
+    let byte = |at: usize| {
+        let digits = hex.get(at..at + 2);
+        digits.and_then(|digits| u8::from_str_radix(digits, 16).ok())
+    };
+    let bytes: Option<Box<[u8]>> = (0..hex.len()).step_by(2).map(byte).collect();
+    bytes.unwrap_or_default()
+}
+
 /// The part behind the last slash.
 pub(super) fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)

@@ -11,6 +11,7 @@ mod collapse;
 mod json;
 mod kind;
 mod other;
+mod parquet_file;
 mod perf;
 mod pprof;
 mod systemtap;
@@ -18,10 +19,15 @@ mod systemtap;
 mod tests;
 mod text;
 
+pub use parquet_file::read_files;
+
+use crate::profile::cgroup::CgroupPattern;
 use crate::profile::{Profile, Unit, fold};
 use flate2::read::MultiGzDecoder;
 use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::ops::Range;
+use std::time::SystemTime;
 
 /// The most that is read of a file that must be in memory as a whole, in bytes, unpacked.
 const MOST_BYTES: u64 = 1 << 30;
@@ -38,6 +44,8 @@ struct Row {
     name: &'static str,
     /// Whether it says what its weights count. What does not is read in the unit of the files beside it.
     has_unit: bool,
+    /// Whether it says when samples were taken, and so can be read in part, and whose hosts they are of.
+    has_times: bool,
     /// Whether a file that begins so is one. The first row that says yes has it.
     looks_so: fn(&Head<'_>) -> bool,
     read: fn(&mut dyn BufRead, &Wanted<'_>) -> Result<Reading, Error>,
@@ -46,80 +54,100 @@ struct Row {
 /// All kinds. Whatever there is to know of one is in its row and its file. Folded text is what is like nothing else.
 const KINDS: &[Row] = &[
     Row {
+        name: "Parquet",
+        has_unit: true,
+        has_times: true,
+        looks_so: parquet_file::looks_so,
+        read: parquet_file::read,
+    },
+    Row {
         name: "pprof",
         has_unit: true,
+        has_times: false,
         looks_so: pprof::looks_so,
         read: pprof::read,
     },
     Row {
         name: "bpftrace maps",
         has_unit: false,
+        has_times: false,
         looks_so: bpftrace::looks_so,
         read: bpftrace::read,
     },
     Row {
         name: "macOS sample output",
         has_unit: false,
+        has_times: false,
         looks_so: collapse::is_sample,
         read: collapse::sample,
     },
     Row {
         name: "perf script text",
         has_unit: true,
+        has_times: false,
         looks_so: perf::looks_so,
         read: perf::read,
     },
     Row {
         name: "SystemTap stacks",
         has_unit: false,
+        has_times: false,
         looks_so: systemtap::looks_so,
         read: systemtap::read,
     },
     Row {
         name: "DTrace stacks",
         has_unit: false,
+        has_times: false,
         looks_so: collapse::is_dtrace,
         read: collapse::dtrace,
     },
     Row {
         name: "VTune CSV",
         has_unit: true,
+        has_times: false,
         looks_so: collapse::is_vtune,
         read: collapse::vtune,
     },
     Row {
         name: "Visual Studio CSV",
         has_unit: true,
+        has_times: false,
         looks_so: collapse::is_vsprof,
         read: collapse::vsprof,
     },
     Row {
         name: "GHC profile",
         has_unit: true,
+        has_times: false,
         looks_so: collapse::is_ghcprof,
         read: collapse::ghcprof,
     },
     Row {
         name: "xctrace XML",
         has_unit: false,
+        has_times: false,
         looks_so: collapse::is_xctrace,
         read: collapse::xctrace,
     },
     Row {
         name: ".cpuprofile",
         has_unit: true,
+        has_times: false,
         looks_so: json::is_cpuprofile,
         read: json::cpuprofile,
     },
     Row {
         name: "speedscope's JSON",
         has_unit: true,
+        has_times: false,
         looks_so: json::is_speedscope,
         read: json::speedscope,
     },
     Row {
         name: "folded text",
         has_unit: false,
+        has_times: false,
         looks_so: |head| !head.is_binary && other::of_rest(head).is_none(),
         read: folded,
     },
@@ -158,6 +186,11 @@ impl Kind {
     pub fn has_unit(self) -> bool {
         KINDS[self.0].has_unit
     }
+
+    /// Whether it says when samples were taken, and on which host.
+    pub fn has_times(self) -> bool {
+        KINDS[self.0].has_times
+    }
 }
 
 /// A file whose beginning was read.
@@ -193,13 +226,37 @@ impl<'a> File<'a> {
     }
 }
 
+/// The time that is wanted of a file, by when it began.
+pub type Time<'a> = &'a (dyn Fn(SystemTime) -> Range<SystemTime> + Sync);
+
 /// Options for reading a file.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Wanted<'a> {
     /// Unit of the weights, where the file does not say it.
     pub unit: Unit,
     /// Which of the things that the file counts; none for the one that is usual.
     pub sample_type: Option<&'a str>,
+    /// The time that is wanted, where the file tells of times; none for all.
+    pub time: Option<Time<'a>>,
+    /// By how many windows samples are told apart at most, where the file tells of times.
+    pub windows: usize,
+    /// Cgroups that will be selected; none for all. Of what is in others, stacks need not be read.
+    pub cgroups: &'a [CgroupPattern],
+    /// Whether samples are told apart by their hosts, where the file tells of these.
+    pub per_host: bool,
+}
+
+impl Default for Wanted<'_> {
+    fn default() -> Self {
+        Self {
+            unit: Unit::Samples,
+            sample_type: None,
+            time: None,
+            windows: 1,
+            cgroups: &[],
+            per_host: false,
+        }
+    }
 }
 
 impl Wanted<'_> {

@@ -285,18 +285,11 @@ impl<'a> Reader<'a> {
 
     fn mapping(&self, mapping: &pprof::Mapping) -> Mapping {
         let path = self.text(mapping.filename);
-        let build_id = self.text(mapping.build_id);
-        let byte = |at: usize| {
-            build_id
-                .get(at..at + 2)
-                .and_then(|hex| u8::from_str_radix(hex, 16).ok())
-        };
-        let bytes: Option<Box<[u8]>> = (0..build_id.len()).step_by(2).map(byte).collect();
         let is_everything = mapping.memory_start == 0 && mapping.memory_limit == u64::MAX;
         Mapping {
             path: path.into(),
             module: file_name(path).to_owned(),
-            build_id: bytes.unwrap_or_default(),
+            build_id: kind::build_id(self.text(mapping.build_id)),
             range: match is_everything {
                 true => 0..0,
                 false => mapping.memory_start..mapping.memory_limit,

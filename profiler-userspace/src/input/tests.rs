@@ -7,6 +7,10 @@ use proptest::prelude::*;
 pub(super) const USUAL: Wanted<'_> = Wanted {
     unit: Unit::Samples,
     sample_type: None,
+    time: None,
+    windows: 1,
+    cgroups: &[],
+    per_host: false,
 };
 
 pub(super) fn read(bytes: &[u8], wanted: &Wanted<'_>) -> Result<(Kind, Reading), Error> {

@@ -3,11 +3,10 @@
 //! In: a profile and its style. Out: one document, the same bytes for the same profile, as `docs/outputs.md` describes it.
 //! Lists of the same table have the same length; an index is a place in another table, from 0.
 
-use super::{Error, Style};
+use super::{Error, Style, value_types};
 use crate::profile::cgroup::Cgroup;
-use crate::profile::{Activity, CallTree, FrameKind, Labels, Node, Profile};
+use crate::profile::{Activity, CallTree, Labels, Node, Profile};
 use indexmap::IndexSet;
-use profiler_common::abi::ThreadState;
 use serde_json::{Value, json};
 use std::io::{self, BufWriter, Write};
 use std::time::{Duration, SystemTime};
@@ -94,7 +93,7 @@ impl Document<'_, '_> {
                     "state",
                     &mut samples
                         .iter()
-                        .map(|sample| json!(state(sample.thread_state))),
+                        .map(|sample| json!(value_types::state(sample.thread_state))),
                 ),
                 (
                     "window",
@@ -180,7 +179,7 @@ impl Document<'_, '_> {
             let mapping = code.and_then(|code| code.mapping).map(|mapping| mapping.0);
             let values = [
                 json!(name),
-                json!(kind(frame.kind)),
+                json!(frame.kind.word()),
                 json!(mapping),
                 json!(file),
                 json!(line),
@@ -290,30 +289,6 @@ const fn activity(activity: Activity) -> &'static str {
         Activity::Running => "running",
         Activity::Waiting => "waiting",
         Activity::Both => "both",
-    }
-}
-
-/// Kind of a frame.
-const fn kind(kind: FrameKind) -> &'static str {
-    match kind {
-        FrameKind::Process => "process",
-        FrameKind::Label => "label",
-        FrameKind::User => "user",
-        FrameKind::Jit => "jit",
-        FrameKind::Interpreted(_) => "interpreted",
-        FrameKind::Inlined => "inlined",
-        FrameKind::Kernel => "kernel",
-        FrameKind::Mark => "mark",
-        FrameKind::State(_) => "state",
-    }
-}
-
-/// State of a thread.
-const fn state(state: ThreadState) -> &'static str {
-    match state {
-        ThreadState::Running | ThreadState::Ran => "running",
-        ThreadState::Runnable => "runnable",
-        ThreadState::Blocked | ThreadState::Woken => "blocked",
     }
 }
 

@@ -13,6 +13,7 @@ mod json;
 mod leaf_first;
 mod otlp;
 mod owner;
+mod parquet_file;
 mod pprof;
 pub mod request;
 mod sender;
@@ -29,6 +30,7 @@ mod value_types;
 pub use annotation::{Annotation, Instruction, Place as InstructionPlace};
 pub use diff::{DiffFormat, Report as DiffReport, summary as diff_summary, write as write_diff};
 pub use html::{Section, write_page};
+pub use parquet_file::{EventTable, write_events};
 pub use source_text::{SourceFile, SourceRun, SourceText};
 pub(crate) use style::length;
 use style::timed;
@@ -143,6 +145,14 @@ const FORMATS: &[Row] = &[
         writer: Writer::Profile(otlp::write),
         chart: None,
     },
+    Row {
+        extensions: &["parquet"],
+        is_drawn: false,
+        has_windows: true,
+        together: None,
+        writer: Writer::Profile(parquet_file::write),
+        chart: None,
+    },
 ];
 
 /// Format that can be written: a row's number.
@@ -160,6 +170,8 @@ impl Format {
     pub const FIREFOX: Self = Self(5);
     /// A page with views, filters and search.
     pub const HTML: Self = Self(7);
+    /// A table of samples.
+    pub const PARQUET: Self = Self(9);
 
     /// All of them.
     pub fn all() -> impl Iterator<Item = Self> {
@@ -188,6 +200,11 @@ impl Format {
     /// Whether its readers choose among CPUs, which then are told apart.
     pub fn shows_cpus(self) -> bool {
         self == Self::HTML
+    }
+
+    /// Whether it tells of each window as it is in the recording, however many these are.
+    pub fn has_all_windows(self) -> bool {
+        self == Self::PARQUET
     }
 
     /// Whether one file can hold several events.

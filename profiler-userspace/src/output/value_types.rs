@@ -3,6 +3,7 @@
 //! In: a profile's unit, and what its threads did. Out: the words of pprof, which OTLP took over.
 
 use crate::profile::{Activity, Profile, Unit};
+use profiler_common::abi::ThreadState;
 
 /// Name of a count of firings.
 pub(super) const SAMPLES: (&str, &str) = ("samples", "count");
@@ -22,6 +23,15 @@ pub(super) fn weight(profile: &Profile) -> Option<(String, &'static str)> {
         Unit::Nanoseconds => Some((time.to_owned(), "nanoseconds")),
         Unit::Events(name) if name == "bytes" => Some(("space".to_owned(), "bytes")),
         Unit::Events(name) => Some((word(name), "count")),
+    }
+}
+
+/// What a thread did.
+pub(super) const fn state(state: ThreadState) -> &'static str {
+    match state {
+        ThreadState::Running | ThreadState::Ran => "running",
+        ThreadState::Runnable => "runnable",
+        ThreadState::Blocked | ThreadState::Woken => "blocked",
     }
 }
 

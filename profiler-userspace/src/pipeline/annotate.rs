@@ -4,8 +4,10 @@
 //! recorded, by its build ID, and where that is not here, that is what there is to say.
 //! Never: code of another build.
 
+use crate::clock::Between;
 use crate::code::listing::{self, Stretch};
 use crate::debuginfod::{Client, Limits};
+use crate::input::Time;
 use crate::object::BuildId;
 use crate::object::{Elf, ElfAddress, Fetch, Image, RegularFile};
 use crate::output::{Annotation, Instruction, InstructionPlace};
@@ -17,14 +19,13 @@ use crate::plan::Annotating;
 use crate::profile::fold::visible;
 use crate::profile::select::Pattern;
 use crate::profile::{Mapping, MappingIndex, Profile};
-use crate::raw_recording::Wanted;
 use crate::report::print;
 use crate::symbolize::{self, Naming, ObjectFrame};
 use crate::text::number::{amount, share};
 use anyhow::{Result, bail, ensure};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 /// Other functions that are named beside the one that is shown.
 const MOST_OTHERS: usize = 5;
@@ -35,7 +36,7 @@ const UNNAMED: &str = "unnamed";
 /// A function in an object: the name, and what it lies in.
 type Key = (String, MappingIndex);
 
-/// What was counted in a function.
+/// Counts of a function.
 #[derive(Default)]
 struct Counted {
     /// In it, and in what it called.
@@ -126,18 +127,19 @@ pub fn annotate(asked: &Annotating) -> Result<String> {
 
 /// The profile of the recording, and what there is to say of code without names.
 fn read(asked: &Annotating, naming: &Naming) -> Result<(Profile, String)> {
-    let time = |began: SystemTime| {
-        let from = asked
-            .from
-            .map_or(SystemTime::UNIX_EPOCH, |from| from.of(began));
-        let end = || SystemTime::UNIX_EPOCH + Duration::from_nanos(u64::MAX);
-        from..asked.to.map_or_else(end, |to| to.of(began))
+    let between = Between {
+        from: asked.from,
+        to: asked.to,
     };
-    let wanted: Wanted<'_> = (asked.from.is_some() || asked.to.is_some()).then_some(&time);
+    let time = |began: SystemTime| between.of(began);
+    let time: Time<'_> = &time;
     let symbolizer = Symbolizer::new(naming, &asked.servers, false);
     let files = Asked {
         files: std::slice::from_ref(&asked.file),
-        windows: (wanted, 1),
+        time: (asked.from.is_some() || asked.to.is_some()).then_some(time),
+        times: &[],
+        windows: 1,
+        cgroups: &[],
         sample_type: None,
         root_per: None,
         lines: false,

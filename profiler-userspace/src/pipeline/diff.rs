@@ -4,6 +4,7 @@
 //! Never touches the kernel half, and needs no privileges.
 
 use crate::diff::{self, Outcome};
+use crate::input::Time;
 use crate::output::sink::Sink;
 use crate::output::{DiffReport, Style, diff_summary, write_diff};
 use crate::pipeline::pieces::{self, Asked, Told};
@@ -35,9 +36,26 @@ pub fn diff(asked: &Diffing) -> Result<Outcome> {
         .collect::<Result<_>>()?;
     let symbolizer = Symbolizer::new(&asked.naming, &asked.servers, asked.verbosity.quiet);
     let files: Vec<PathBuf> = asked.before.iter().chain(&asked.after).cloned().collect();
+    let times = [asked.before_time, asked.after_time];
+    for (files, time) in [&asked.before, &asked.after].into_iter().zip(times) {
+        for (file, time) in files.iter().zip(time) {
+            pieces::check_time(file, time)?;
+        }
+    }
+    let [before_time, after_time] =
+        times.map(|time| move |began| time.map_or(began..began, |time| time.of(began)));
+    let before_time = (asked.before_time.is_some()).then_some(&before_time as Time<'_>);
+    let after_time = (asked.after_time.is_some()).then_some(&after_time as Time<'_>);
+    let of_before = asked.before.iter().map(|_| before_time);
+    let times: Vec<_> = of_before
+        .chain(asked.after.iter().map(|_| after_time))
+        .collect();
     let wanted = Asked {
         files: &files,
-        windows: (None, WINDOWS),
+        time: None,
+        times: &times,
+        windows: WINDOWS,
+        cgroups: &asked.selection.cgroups,
         sample_type: asked.sample_type.as_deref(),
         root_per: None,
         lines: asked.naming.lines,

@@ -3,14 +3,21 @@
 //! In: the plan of a recording, and what turned out. Out: a [`RawRecording`] of what was kept of a window.
 
 use crate::plan::{Event, Plan};
-use crate::profile::Origin;
+use crate::profile::{Machine, Origin};
 use crate::raw_recording::{Facts, RawRecording};
 use crate::symbolize::Stored;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// Where the samples of an event come from, the first of which could have been taken that long ago.
-pub(crate) fn origin(event: &Event, elapsed: Duration) -> Origin {
+pub(crate) fn origin(event: &Event, host: &str, elapsed: Duration) -> Origin {
+    let kernel = rustix::system::uname();
     Origin {
+        event: Some(event.name().into()),
+        machine: Some(Arc::new(Machine {
+            host: host.to_owned(),
+            kernel: kernel.release().to_string_lossy().into_owned(),
+        })),
         started: SystemTime::now().checked_sub(elapsed),
         period_ns: event.period_ns(),
         activity: event.probe.view().activity,
@@ -25,8 +32,8 @@ pub(crate) fn raw_recording(
     stored: Stored,
     closing: String,
 ) -> RawRecording {
-    let machine = rustix::system::uname();
-    let origin = origin(event, stored.normalized.window.end);
+    let origin = origin(event, host, stored.normalized.window.end);
+    let kernel = (origin.machine.as_ref()).map(|machine| machine.kernel.clone());
     RawRecording {
         facts: Facts {
             writer: concat!("flame-bpf ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -35,7 +42,7 @@ pub(crate) fn raw_recording(
             event: event.name(),
             unit: event.unit(),
             host: host.to_owned(),
-            kernel: machine.release().to_string_lossy().into_owned(),
+            kernel: kernel.unwrap_or_default(),
             command_line: std::env::args_os().collect(),
             started: origin.started.unwrap_or_else(SystemTime::now),
             period_ns: origin.period_ns,

@@ -5,12 +5,14 @@
 #[cfg(test)]
 mod tests;
 
-use crate::input::{Error, File, Reading, Wanted};
+use crate::input::{self, Error, File, Reading, Wanted};
 use crate::profile::Profile;
 use crate::profile::fold::visible;
 use crate::report::findings::{Finding, Summary};
+use crate::store::Table;
 use crate::text::number::{amount, counted};
-use anyhow::{Context as _, Result};
+use anyhow::Result;
+use std::fs;
 
 /// A profile of another tool, and what there is to say of it.
 pub(crate) struct Foreign {
@@ -22,17 +24,40 @@ pub(crate) struct Foreign {
 
 /// Reads an input of that name.
 pub(crate) fn read(name: &str, file: File<'_>, wanted: &Wanted<'_>) -> Result<Foreign> {
-    let kind = file.kind;
-    let reading = file.read(wanted);
-    let what = match &reading {
-        Err(Error::Unknown(_)) => format!("cannot read {name}"),
-        _ => format!("cannot read {name}: read as {}", kind.name()),
+    let kind = file.kind.name();
+    let reading = file
+        .read(wanted)
+        .map_err(|error| unreadable(name, kind, error))?;
+    Ok(told(name, kind, reading))
+}
+
+/// Reads the tables of a folder of that name as one input. None is in memory with another.
+pub(crate) fn read_tables(name: &str, tables: &[Table], wanted: &Wanted<'_>) -> Result<Foreign> {
+    let mut open = |number: usize| Ok(fs::read(&tables[number].path)?.into());
+    let reading = input::read_files(tables.len(), &mut open, wanted);
+    let reading = reading.map_err(|(number, error)| {
+        let name = tables[number].path.display().to_string();
+        unreadable(&visible(&name), TABLES, error)
+    })?;
+    Ok(told(name, TABLES, reading))
+}
+
+/// The kind of tables in sentences.
+const TABLES: &str = "Parquet";
+
+/// An error with the name of the input that it is of, and how that was read.
+fn unreadable(name: &str, kind: &str, error: Error) -> anyhow::Error {
+    let what = match &error {
+        Error::Unknown(_) => format!("cannot read {name}"),
+        _ => format!("cannot read {name}: read as {kind}"),
     };
-    let Reading { profile, notes } = reading.context(what)?;
+    anyhow::Error::new(error).context(what)
+}
+
+fn told(name: &str, kind: &str, Reading { profile, notes }: Reading) -> Foreign {
     let weight = profile.unit.shown(profile.total_weight());
     let recorded = format!(
-        "{}: {} in {}",
-        kind.name(),
+        "{kind}: {} in {}",
         amount(weight, &visible(profile.unit.noun())),
         counted(profile.samples().len() as u64, "sampled stack")
     );
@@ -47,9 +72,9 @@ pub(crate) fn read(name: &str, file: File<'_>, wanted: &Wanted<'_>) -> Result<Fo
         }
     }
     findings.extend(Summary::parse(&comments).findings);
-    Ok(Foreign {
+    Foreign {
         profile,
-        about: format!("input: {title} is {}\n", kind.name()),
+        about: format!("input: {title} is {kind}\n"),
         summary: Summary { title, findings },
-    })
+    }
 }

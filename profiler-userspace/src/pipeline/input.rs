@@ -6,7 +6,8 @@
 use crate::input;
 use crate::profile::fold::visible;
 use crate::raw_recording;
-use anyhow::{Context as _, Result};
+use crate::store::{self, Table};
+use anyhow::{Context as _, Result, ensure};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
@@ -20,6 +21,8 @@ pub(crate) enum Input {
     Recording(Box<dyn BufRead>),
     /// A profile that another tool made, or that we wrote for other tools.
     Foreign(input::File<'static>),
+    /// Tables of a folder, the oldest first.
+    Tables(Vec<Table>),
 }
 
 /// Name of an input in sentences.
@@ -39,6 +42,13 @@ impl Input {
     /// Opens what lies at `path`. So many bytes as are read are added to `read`.
     pub(crate) fn open(path: &Path, read: &Arc<AtomicU64>) -> Result<Self> {
         let open = || -> Result<Self> {
+            if path.is_dir() {
+                let tables = store::tables(path)?;
+                let problem =
+                    "it is a folder without tables (.parquet), which a service makes with --store";
+                ensure!(!tables.is_empty(), "{problem}");
+                return Ok(Self::Tables(tables));
+            }
             let mut bytes: Box<dyn BufRead> = match is_stdin(path) {
                 true => counted(io::stdin().lock(), read),
                 false => counted(fs::File::open(path)?, read),

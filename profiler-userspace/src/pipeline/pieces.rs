@@ -3,7 +3,8 @@
 //! In: files of any kind. Out: for each its samples, and what there is to say of it; of several recordings, one profile whose
 //! objects were named once. Never: keeps an input that was read.
 
-use crate::input::{File, Wanted as ForeignWanted};
+use crate::clock::{Between, Hour, shown};
+use crate::input::{File, Kind, Time, Wanted as ForeignWanted};
 use crate::pipeline::foreign::{self, Foreign};
 use crate::pipeline::input::{self, Input};
 use crate::pipeline::progress::Reading;
@@ -11,22 +12,32 @@ use crate::pipeline::read_summary::{self, Shown};
 use crate::pipeline::symbolize::Symbolizer;
 use crate::pipeline::view::viewed;
 use crate::plan::RootPer;
+use crate::profile::cgroup::CgroupPattern;
 use crate::profile::fold::visible;
-use crate::profile::{Origin, Profile, Unit};
+use crate::profile::{Machine, Origin, Profile, Unit};
 use crate::raw_recording::{self, Facts, Merged, Wanted};
 use crate::report::findings::{Finding, Summary};
+use crate::store::Table;
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use std::fs;
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 /// Inputs, and how they are read.
 #[derive(Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub(super) files: &'a [PathBuf],
-    /// The windows of recordings that are wanted, and by how many of them samples are told apart.
-    pub(super) windows: (Wanted<'a>, usize),
+    /// The time that is wanted of each; none for all.
+    pub(super) time: Option<Time<'a>>,
+    /// That of each file instead, if not empty.
+    pub(super) times: &'a [Option<Time<'a>>],
+    /// By how many windows samples are told apart.
+    pub(super) windows: usize,
+    /// Cgroups that will be selected; none for all.
+    pub(super) cgroups: &'a [CgroupPattern],
     /// Which of the things that an input counts is shown; none for the usual one.
     pub(super) sample_type: Option<&'a str>,
     pub(super) root_per: Option<RootPer>,
@@ -34,6 +45,19 @@ pub(super) struct Asked<'a> {
     pub(super) lines: bool,
     /// Says nothing of how far it has come.
     pub(super) quiet: bool,
+}
+
+impl Asked<'_> {
+    /// The part of it for one file.
+    fn of_file(self, number: usize) -> Self {
+        match self.times.get(number) {
+            Some(time) => Self {
+                time: *time,
+                ..self
+            },
+            None => self,
+        }
+    }
 }
 
 /// Facts about an input for readers.
@@ -77,13 +101,16 @@ pub(super) fn each(
     let mut put_off: Vec<(usize, &Path)> = Vec::new();
     for (number, path) in asked.files.iter().enumerate() {
         match Input::open(path, read_bytes)? {
-            Input::Foreign(file) if !file.kind.has_unit() => match input::is_stdin(path) {
-                true => stdin = Some((number, path, file)),
-                // It is opened again: there may be more than a process may have open.
-                false => put_off.push((number, path)),
-            },
+            Input::Foreign(file) if !file.kind.has_unit() => {
+                may_have_time(asked.of_file(number).time, path, file.kind)?;
+                match input::is_stdin(path) {
+                    true => stdin = Some((number, path, file)),
+                    // It is opened again: there may be more than a process may have open.
+                    false => put_off.push((number, path)),
+                }
+            }
             input => {
-                let piece = read(asked, path, input)?;
+                let piece = read(asked.of_file(number), path, input)?;
                 unit.get_or_insert_with(|| piece.content.unit().clone());
                 take(number, piece)?;
             }
@@ -99,7 +126,9 @@ pub(super) fn each(
     for some in put_off.chunks(workers.min(MOST_WORKERS)) {
         let read = |path: &Path| match Input::open(path, read_bytes)? {
             Input::Foreign(file) => read_foreign(&asked, path, file),
-            Input::Recording(_) => bail!("{} is another file now", input::name(path)),
+            Input::Recording(_) | Input::Tables(_) => {
+                bail!("{} is another file now", input::name(path))
+            }
         };
         let Some(((_, here), others)) = some.split_last() else {
             continue;
@@ -144,7 +173,6 @@ const MOST_WORKERS: usize = 4;
 /// The part of what is asked that matters to profiles of other tools.
 struct AskedOfForeign<'a> {
     wanted: ForeignWanted<'a>,
-    has_time: bool,
     root_per: Option<RootPer>,
     lines: bool,
 }
@@ -156,8 +184,11 @@ impl<'a> AskedOfForeign<'a> {
             wanted: ForeignWanted {
                 unit,
                 sample_type: asked.sample_type,
+                time: asked.time,
+                windows: asked.windows,
+                cgroups: asked.cgroups,
+                per_host: asked.root_per == Some(RootPer::Host),
             },
-            has_time: asked.windows.0.is_some(),
             root_per: asked.root_per,
             lines: asked.lines,
         }
@@ -172,8 +203,56 @@ fn read(asked: Asked<'_>, path: &Path, input: Input) -> Result<Piece> {
             let asked = AskedOfForeign::new(asked, Unit::Samples);
             read_foreign(&asked, path, file)
         }
+        Input::Tables(tables) => read_tables(asked, path, tables),
     }
 }
+
+/// Refuses moments that count from the beginning of a folder.
+pub(super) fn check_time(file: &Path, between: Between) -> Result<()> {
+    ensure!(
+        !between.is_after() || !file.is_dir(),
+        "{} has no beginning to count from; give a time, such as 14:05 or \"2026-11-22 14:05\"",
+        input::name(file)
+    );
+    Ok(())
+}
+
+/// So long before the end of a folder's last table lies what a time of day is near to.
+const HALF_A_DAY: Duration = Duration::from_secs(12 * 3600);
+
+/// The samples of a folder's tables, as one input. Of those that are of other hours than are wanted, none is opened.
+fn read_tables(asked: Asked<'_>, path: &Path, mut tables: Vec<Table>) -> Result<Piece> {
+    let name = input::name(path);
+    let hours = tables.iter().filter_map(|table| table.hour);
+    let (first, last) = (hours.clone().min(), hours.max());
+    let wanted = asked
+        .time
+        .zip(last)
+        .map(|(time, last)| time(last.end() - HALF_A_DAY));
+    if let (Some(wanted), Some((first, last))) = (&wanted, first.zip(last)) {
+        // Windows are of the hour in which they began, and not longer than one.
+        let may_be = |hour: Hour| hour.start() < wanted.end && hour.end() + HOUR > wanted.start;
+        tables.retain(|table| table.hour.is_none_or(may_be));
+        ensure!(
+            !tables.is_empty(),
+            "cannot read {name}: none of its tables is of that time; they begin at {} and end at {}",
+            shown(first.start()),
+            shown(last.end())
+        );
+    }
+    let time = |began| match &wanted {
+        Some(wanted) => wanted.clone(),
+        None => asked.time.map_or(began..began, |time| time(began)),
+    };
+    let mut of_foreign = AskedOfForeign::new(asked, Unit::Samples);
+    if asked.time.is_some() {
+        of_foreign.wanted.time = Some(&time);
+    }
+    let foreign = foreign::read_tables(&name, &tables, &of_foreign.wanted)?;
+    piece(&of_foreign, name, true, foreign)
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
 
 fn read_recording(asked: Asked<'_>, path: &Path, bytes: Box<dyn BufRead>) -> Result<Piece> {
     let name = input::name(path);
@@ -181,12 +260,18 @@ fn read_recording(asked: Asked<'_>, path: &Path, bytes: Box<dyn BufRead>) -> Res
         asked.sample_type.is_none(),
         "cannot read {name}: a raw recording counts one thing alone; leave --sample-type out"
     );
-    let (wanted, windows) = asked.windows;
-    let mut read = raw_recording::read(bytes, wanted, windows)
+    let wanted: Wanted<'_> = match &asked.time {
+        Some(time) => Some(time),
+        None => None,
+    };
+    let mut read = raw_recording::read(bytes, wanted, asked.windows)
         .with_context(|| format!("cannot read {name}"))?;
     let told = Told::of_recording(&read);
     let merged = Merged::of(&mut read.raw_recording);
-    let facts = read.raw_recording.facts;
+    let mut facts = read.raw_recording.facts;
+    if asked.time.is_some() {
+        facts.started = read.windows.time.start;
+    }
     let host = facts.host.clone();
     Ok(Piece {
         told,
@@ -197,26 +282,50 @@ fn read_recording(asked: Asked<'_>, path: &Path, bytes: Box<dyn BufRead>) -> Res
 
 fn read_foreign(asked: &AskedOfForeign<'_>, path: &Path, file: File<'_>) -> Result<Piece> {
     let name = input::name(path);
+    let has_hosts = file.kind.has_times();
+    may_have_time(asked.wanted.time, path, file.kind)?;
+    let foreign = foreign::read(&name, file, &asked.wanted)?;
+    piece(asked, name, has_hosts, foreign)
+}
+
+/// Refuses a part of the time of an input that does not say when its samples were taken.
+fn may_have_time(time: Option<Time<'_>>, path: &Path, kind: Kind) -> Result<()> {
     ensure!(
-        !asked.has_time,
-        "cannot read {name}: it is {}, and only raw recordings have windows; leave --from and --to out",
-        file.kind.name()
+        time.is_none() || kind.has_times(),
+        "cannot read {}: it is {}, and only raw recordings and Parquet have windows; leave the times out",
+        input::name(path),
+        kind.name()
     );
+    Ok(())
+}
+
+/// What was read of an input of that name, whose samples have the names of hosts or have not.
+fn piece(
+    asked: &AskedOfForeign<'_>,
+    name: String,
+    has_hosts: bool,
+    foreign: Foreign,
+) -> Result<Piece> {
     let Foreign {
         mut profile,
         summary,
         about,
-    } = foreign::read(&name, file, &asked.wanted)?;
+    } = foreign;
     profile.line_frames = asked.lines;
     Ok(Piece {
         told: Told {
             title: summary.title.clone(),
+            event: profile.origin.event.as_deref().map(str::to_owned),
             summary,
             about,
             ..Told::default()
         },
         content: Content::Profile(profile),
-        source: source(asked.root_per, name, None)?,
+        source: match asked.root_per {
+            // Its samples have theirs.
+            Some(RootPer::Host) if has_hosts => None,
+            root_per => source(root_per, name, None)?,
+        },
     })
 }
 
@@ -275,6 +384,11 @@ impl Content {
                     started: Some(facts.started),
                     period_ns: facts.period_ns,
                     activity: facts.activity,
+                    event: Some(facts.event.into()),
+                    machine: Some(Arc::new(Machine {
+                        host: facts.host,
+                        kernel: facts.kernel,
+                    })),
                 };
                 (viewed(profile, origin, facts.off_cpu), on_names)
             }

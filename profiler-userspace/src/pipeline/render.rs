@@ -4,7 +4,9 @@
 //! its end, with what there is to say of names now. Never touches the kernel half, and needs no privileges.
 
 use super::prepare;
+use crate::clock::Between;
 use crate::desktop;
+use crate::input::Time;
 use crate::output::{Style, length};
 use crate::pipeline::pieces::{self, Asked, Told};
 use crate::pipeline::select::select;
@@ -15,10 +17,9 @@ use crate::pipeline::view::style;
 use crate::pipeline::write::{write, wrote};
 use crate::plan::{Output, Rendering, RootPer};
 use crate::profile::{MOST_WINDOWS, Profile, WindowTotals};
-use crate::raw_recording::Wanted;
 use crate::report::print;
 use anyhow::{Result, ensure};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 /// Renders as asked.
 ///
@@ -28,19 +29,22 @@ use std::time::{Duration, SystemTime};
 pub fn render(asked: &Rendering) -> Result<()> {
     let sinks = prepare(asked.outputs.iter())?;
     let directories = source::Directories::open(&asked.source)?;
-    let time = |began: SystemTime| {
-        let from = asked
-            .from
-            .map_or(SystemTime::UNIX_EPOCH, |from| from.of(began));
-        // Beyond what a file can tell.
-        let end = || SystemTime::UNIX_EPOCH + Duration::from_nanos(u64::MAX);
-        from..asked.to.map_or_else(end, |to| to.of(began))
+    let between = Between {
+        from: asked.from,
+        to: asked.to,
     };
-    let wanted: Wanted<'_> = (asked.from.is_some() || asked.to.is_some()).then_some(&time);
+    for file in &asked.files {
+        pieces::check_time(file, between)?;
+    }
+    let time = |began: SystemTime| between.of(began);
+    let time: Time<'_> = &time;
     let symbolizer = Symbolizer::new(&asked.naming, &asked.servers, asked.verbosity.quiet);
     let files = Asked {
         files: &asked.files,
-        windows: (wanted, windows(asked)),
+        time: (asked.from.is_some() || asked.to.is_some()).then_some(time),
+        times: &[],
+        windows: windows(asked),
+        cgroups: &asked.selection.cgroups,
         sample_type: asked.sample_type.as_deref(),
         root_per: asked.root_per,
         lines: asked.naming.lines && !asked.naming.joins_lines,
@@ -97,7 +101,8 @@ const USUAL_WINDOWS: usize = 40;
 
 /// By how many windows samples are told apart.
 fn windows(asked: &Rendering) -> usize {
-    match asked.style.chart || asked.resolution.is_some() {
+    let all = asked.outputs.iter().any(Output::has_all_windows);
+    match all || asked.style.chart || asked.resolution.is_some() {
         // Recordings of different times have none in common.
         _ if asked.files.len() > 1 => 1,
         true => MOST_WINDOWS,

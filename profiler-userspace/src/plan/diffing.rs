@@ -1,6 +1,7 @@
 //! Comparisons: two sides, and how they are compared.
 
 use super::Verbosity;
+use crate::clock::Between;
 use crate::debuginfod::Servers;
 use crate::diff::{Condition, Wanted};
 use crate::output::{DiffFormat, Style};
@@ -15,6 +16,10 @@ pub struct Diffing {
     pub before: Vec<PathBuf>,
     /// Those of after; never empty.
     pub after: Vec<PathBuf>,
+    /// The time of before that is compared; none for all.
+    pub before_time: Option<Between>,
+    /// That of after.
+    pub after_time: Option<Between>,
     /// Which of the things that an input counts is compared; none for the usual one.
     pub sample_type: Option<String>,
     /// The part of the profiles that is compared.

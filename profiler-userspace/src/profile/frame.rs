@@ -92,6 +92,21 @@ impl FrameKind {
         }
     }
 
+    /// What it is, in a word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Process => "process",
+            Self::Label => "label",
+            Self::User => "user",
+            Self::Jit => "jit",
+            Self::Interpreted(_) => "interpreted",
+            Self::Inlined => "inlined",
+            Self::Kernel => "kernel",
+            Self::Mark => "mark",
+            Self::State(_) => "state",
+        }
+    }
+
     /// The kind with this short name.
     pub fn from_short(short: &str) -> Option<Self> {
         let runtimes = RuntimeKind::ALL.into_iter().map(Self::Interpreted);

@@ -67,7 +67,7 @@ impl Merging {
             });
         }
         one_view(profile.off_cpu, other.off_cpu)?;
-        let origin = profile.origin;
+        let origin = profile.origin.clone();
         begin(profile, other)?;
         let known = self.known.get_or_insert_with(|| Known::of(profile));
         if known.samples.is_none() {
@@ -82,6 +82,9 @@ impl Merging {
             ours.activity = Activity::Running;
         }
         ours.period_ns = (ours.period_ns).filter(|ns| Some(*ns) == other.origin.period_ns);
+        if ours.event != other.origin.event {
+            ours.event = None;
+        }
         Ok(())
     }
 
@@ -117,6 +120,9 @@ fn begin(profile: &mut Profile, other: &Profile) -> Result<(), MergeError> {
     profile.window.end = profile.window.end.max(other.window.end);
     let started = [profile.origin.started, other.origin.started];
     profile.origin.started = started.into_iter().flatten().min();
+    if profile.origin.machine != other.origin.machine {
+        profile.origin.machine = None;
+    }
     // Recordings of different times have no windows in common.
     if !std::mem::take(&mut profile.windows).is_empty() {
         for sample in &mut profile.samples {

@@ -48,6 +48,7 @@ pub use windows::{MOST_WINDOWS, WindowIndex, WindowTotals};
 
 use foldhash::fast::RandomState;
 use std::hash::Hash;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// Values in the order in which they came. Hashing what `std` does took a sixth of the time that flame-bpf spends
@@ -121,8 +122,17 @@ pub enum Activity {
     Both,
 }
 
+/// A machine that samples were taken on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Machine {
+    /// Its name.
+    pub host: String,
+    /// The release of its kernel.
+    pub kernel: String,
+}
+
 /// Where a profile comes from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// When its first sample could have been taken; none if that is not known.
     pub started: Option<SystemTime>,
@@ -130,6 +140,10 @@ pub struct Origin {
     pub period_ns: Option<u64>,
     /// State of the threads.
     pub activity: Activity,
+    /// The event that was sampled; none if that is not known, or several were.
+    pub event: Option<Arc<str>>,
+    /// The machine; none if that is not known, or there were several.
+    pub machine: Option<Arc<Machine>>,
 }
 
 /// The span of time that a profile covers, measured from the start of the recording.

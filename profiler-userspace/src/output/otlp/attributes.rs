@@ -3,12 +3,11 @@
 //! In: a profile's labels, mappings and kinds of frames. Out: keys and values. Nothing is said of what is not known.
 //! The names: <https://opentelemetry.io/docs/specs/semconv/registry/attributes/>.
 
-use super::super::Style;
 use super::super::sender::Sender;
+use super::super::{Style, value_types};
 use crate::profile::{Activity, FrameKind, Labels, Profile, Sample};
 use opentelemetry_proto::tonic::common::v1::any_value::Value as WireValue;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue};
-use profiler_common::abi::ThreadState;
 use std::sync::Arc;
 
 /// Keys, and the values of those that have one.
@@ -143,11 +142,7 @@ pub(super) fn sample(profile: &Profile, sample: &Sample) -> Attributes {
     let waker = sample.waker.map(|index| *profile.waker_at(index));
     let waker = waker.filter(|waker| !waker.interrupt);
     let waker = waker.map(|waker| profile.labels_at(waker.labels));
-    let state = match sample.thread_state {
-        ThreadState::Running | ThreadState::Ran => "running",
-        ThreadState::Runnable => "runnable",
-        ThreadState::Blocked | ThreadState::Woken => "blocked",
-    };
+    let state = value_types::state(sample.thread_state);
     // Where all of them ran, it says nothing.
     let state = (profile.origin.activity != Activity::Running).then(|| state.to_owned());
     let comm = |labels: &Labels| labels.comm.clone().map(Value::Text);

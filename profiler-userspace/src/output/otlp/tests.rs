@@ -237,6 +237,7 @@ fn processes_are_resources_and_windows_are_values_with_times() {
         started: Some(SystemTime::UNIX_EPOCH + 100 * second),
         period_ns: None,
         activity: Activity::Waiting,
+        ..Origin::default()
     };
     profile.windows = (0..2)
         .map(|number| WindowTotals {

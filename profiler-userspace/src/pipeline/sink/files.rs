@@ -138,7 +138,7 @@ impl<'a> Finishing<'a> {
             self.report.text.push_str(&self.nothing(&profile, &remarks));
             return Ok(());
         }
-        let origin = facts::origin(event, recording_info.elapsed);
+        let origin = facts::origin(event, &recording_info.host, recording_info.elapsed);
         let off_cpu = event.probe.off_cpu_view(plan.capture.kernel_stacks);
         let shown = symbolized.map(|symbolized| {
             let mut shown = viewed(symbolized, origin, off_cpu);

@@ -100,7 +100,7 @@ impl Sent {
     ) -> Result<(Profile, u64)> {
         let (plan, event) = (window.plan, profile.event);
         let normalized = std::mem::take(&mut profile.normalized);
-        let origin = facts::origin(event, normalized.window.end);
+        let origin = facts::origin(event, &self.who.host, normalized.window.end);
         let named = window.named(event, normalized, &self.names);
         let off_cpu = event.probe.off_cpu_view(plan.capture.kernel_stacks);
         let viewed = viewed(named, origin, off_cpu);

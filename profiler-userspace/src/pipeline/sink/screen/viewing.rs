@@ -186,7 +186,8 @@ impl<F: Fn(ViewRequest)> Drop for AtEnd<F> {
 fn timeless(event: &plan::Event) -> Origin {
     Origin {
         started: None,
-        ..facts::origin(event, Duration::ZERO)
+        machine: None,
+        ..facts::origin(event, "", Duration::ZERO)
     }
 }
 

@@ -1,0 +1,493 @@
+//! Parquet: the tables of samples that we write, and what engines of SQL have made of them.
+//!
+//! In: the bytes of files, and what is wanted of them. Out: one profile with its windows, from all files. Files are read twice: for their
+//! windows, and for their rows; of rows that are not wanted no stack is read. Nothing in a file is believed before it was
+//! [checked](checks).
+
+mod checks;
+mod columns;
+mod stacks;
+mod windows;
+
+use super::{Error, Head, MOST_BYTES, Reading, TOO_LARGE, Wanted};
+use crate::parquet_schema::{EventFacts, FRAME, Facts, KEY, outcome};
+use crate::profile::fold::MOST_MEMORY;
+use crate::profile::{
+    Activity, LabelsIndex, Machine, OffCpuView, Profile, Sample, Wakers, WindowIndex,
+};
+use bytes::Bytes;
+use columns::{Cells, Column, NONE, Table, Texts};
+use foldhash::HashMap;
+use parquet::data_type::{ByteArrayType, Int64Type};
+use profiler_common::abi::ThreadState;
+use stacks::{Parts, Raw, RawOwner, RowStack, thread_state};
+use std::io::BufRead;
+use std::sync::Arc;
+use windows::{Survey, Windows};
+
+/// So many rows are read at a time.
+const BATCH_ROWS: usize = 4096;
+
+/// Whether the file begins as such files do.
+pub(super) fn looks_so(head: &Head<'_>) -> bool {
+    head.bytes.starts_with(b"PAR1")
+}
+
+pub(super) fn read(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Reading, Error> {
+    let bytes = Bytes::from(super::whole(from, MOST_BYTES, TOO_LARGE)?);
+    read_files(1, &mut |_| Ok(bytes.clone()), wanted).map_err(|(_, error)| error)
+}
+
+/// Reads so many files as one profile; `open` gives the bytes of each, twice.
+///
+/// # Errors
+/// The number of the file that cannot be read, and why.
+pub fn read_files(
+    files: usize,
+    open: &mut dyn FnMut(usize) -> Result<Bytes, Error>,
+    wanted: &Wanted<'_>,
+) -> Result<Reading, (usize, Error)> {
+    let mut texts = Texts::default();
+    let mut survey = Survey::new(wanted.sample_type);
+    for file in 0..files {
+        let see = |bytes| survey.see(&mut Table::new(bytes)?, &mut texts);
+        open(file).and_then(see).map_err(|error| (file, error))?;
+    }
+    let windows = survey.windows(wanted).map_err(|error| (0, error))?;
+    let mut rows = Rows::new(wanted, &survey, windows, texts);
+    for file in 0..files {
+        let take = |bytes| rows.take(&mut Table::new(bytes)?);
+        open(file).and_then(take).map_err(|error| (file, error))?;
+    }
+    Ok(rows.finish(&survey, files))
+}
+
+/// A file that is not as such files are.
+fn broken(problem: &str) -> Error {
+    Error::Whole(format!(
+        "{problem}, so it is broken or of another program; make it again with flame-bpf"
+    ))
+}
+
+/// All that tells samples apart.
+type Key = (LabelsIndex, RowStack, WindowIndex);
+
+/// Rows that become samples.
+struct Rows<'a> {
+    wanted: &'a Wanted<'a>,
+    windows: Windows,
+    texts: Texts,
+    parts: Parts,
+    profile: Profile,
+    event: u32,
+    samples: Vec<Sample>,
+    known: HashMap<Key, usize>,
+    hosts: Vec<u32>,
+    has_waits: bool,
+    // The numbers of these words.
+    recorded: u32,
+    filtered: u32,
+    lost: u32,
+}
+
+/// The columns of a group of rows that are no frames.
+struct Flat {
+    texts: [(Option<Column<ByteArrayType>>, Cells<u32>); TEXTS.len()],
+    numbers: [(Option<Column<Int64Type>>, Cells<Option<i64>>); NUMBERS.len()],
+}
+
+/// Columns of texts, and whether they must be there.
+const TEXTS: [(&str, bool); 10] = [
+    ("event", true),
+    ("outcome", true),
+    ("host", false),
+    ("cgroup", false),
+    ("container", false),
+    ("pod", false),
+    ("source", false),
+    ("process", false),
+    ("thread", false),
+    ("state", false),
+];
+
+/// Columns of numbers, and whether they must be there.
+const NUMBERS: [(&str, bool); 7] = [
+    ("time", true),
+    ("duration_ns", true),
+    ("count", true),
+    ("value", true),
+    ("pid", false),
+    ("tid", false),
+    ("cpu", false),
+];
+
+/// A column that must be there.
+fn needed<C>(column: Option<C>, name: &str) -> Result<C, Error> {
+    column.ok_or_else(|| {
+        Error::Whole(format!(
+            "it has no column `{name}`, so it is no table of samples; such tables are made by flame-bpf -o x.parquet"
+        ))
+    })
+}
+
+impl Flat {
+    fn open(table: &mut Table, group: usize) -> Result<Self, Error> {
+        let mut texts = Vec::new();
+        for (name, is_needed) in TEXTS {
+            let column = table.column(group, name)?;
+            if is_needed && column.is_none() {
+                needed(None::<()>, name)?;
+            }
+            texts.push((column, Cells::default()));
+        }
+        let mut numbers = Vec::new();
+        for (name, is_needed) in NUMBERS {
+            let column = table.column(group, name)?;
+            if is_needed && column.is_none() {
+                needed(None::<()>, name)?;
+            }
+            numbers.push((column, Cells::default()));
+        }
+        let lists = (texts.try_into().ok()).zip(numbers.try_into().ok());
+        let (texts, numbers) = lists.ok_or_else(|| broken("columns are missing"))?;
+        Ok(Self { texts, numbers })
+    }
+
+    fn read(&mut self, rows: usize, texts: &mut Texts) -> Result<(), Error> {
+        for (column, cells) in &mut self.texts {
+            match column {
+                Some(column) => column.texts(rows, texts, cells)?,
+                None => cells.all = vec![NONE; rows],
+            }
+        }
+        for (column, cells) in &mut self.numbers {
+            match column {
+                Some(column) => column.numbers(rows, cells)?,
+                None => cells.all = vec![None; rows],
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The columns of frames.
+struct Frames {
+    texts: [(Option<Column<ByteArrayType>>, Cells<u32>); 5],
+    line: (Option<Column<Int64Type>>, Cells<Option<i64>>),
+}
+
+/// Columns of frames, in the order of [`Raw`] but for the line, which is the last.
+const FRAME_TEXTS: [&str; 5] = ["function", "module", "build_id", "kind", "file"];
+
+impl Frames {
+    fn open(table: &mut Table, group: usize) -> Result<Self, Error> {
+        let mut texts = Vec::new();
+        for name in FRAME_TEXTS {
+            texts.push((
+                table.column(group, &format!("{FRAME}{name}"))?,
+                Cells::default(),
+            ));
+        }
+        if texts[0].0.is_none() {
+            needed(None::<()>, "stack")?;
+        }
+        Ok(Self {
+            texts: (texts.try_into()).map_err(|_| broken("columns are missing"))?,
+            line: (
+                table.column(group, &format!("{FRAME}line"))?,
+                Cells::default(),
+            ),
+        })
+    }
+
+    fn skip(&mut self, rows: usize) -> Result<(), Error> {
+        for (column, _) in &mut self.texts {
+            if let Some(column) = column {
+                column.skip(rows)?;
+            }
+        }
+        match &mut self.line.0 {
+            Some(column) => column.skip(rows),
+            None => Ok(()),
+        }
+    }
+
+    fn read(&mut self, rows: usize, texts: &mut Texts) -> Result<(), Error> {
+        for (column, cells) in &mut self.texts {
+            if let Some(column) = column {
+                column.texts(rows, texts, cells)?;
+            }
+        }
+        match &mut self.line {
+            (Some(column), cells) => column.numbers(rows, cells),
+            (None, _) => Ok(()),
+        }
+    }
+
+    /// The frames of a row that was read.
+    fn of_row(&self, row: usize, frames: &mut Vec<Raw>) -> Result<(), Error> {
+        let functions = self.texts[0].1.of_row(row);
+        frames.clear();
+        frames.resize(functions.len(), [NONE; 6]);
+        let uneven = || broken("frames have uneven numbers of cells");
+        for (place, (column, cells)) in self.texts.iter().enumerate() {
+            if column.is_none() {
+                continue;
+            }
+            let cells = cells.of_row(row);
+            if cells.len() != frames.len() {
+                return Err(uneven());
+            }
+            for (frame, cell) in frames.iter_mut().zip(cells) {
+                frame[place] = *cell;
+            }
+        }
+        if self.line.0.is_some() {
+            let lines = self.line.1.of_row(row);
+            if lines.len() != frames.len() {
+                return Err(uneven());
+            }
+            for (frame, line) in frames.iter_mut().zip(lines) {
+                frame[5] = line.and_then(|line| u32::try_from(line).ok()).unwrap_or(0);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Rows<'a> {
+    fn new(wanted: &'a Wanted<'a>, survey: &Survey, windows: Windows, mut texts: Texts) -> Self {
+        let unit = survey.unit();
+        Self {
+            wanted,
+            parts: Parts::default(),
+            profile: Profile::new(unit, windows.window()),
+            event: texts.number(&survey.event),
+            samples: Vec::new(),
+            known: HashMap::default(),
+            hosts: Vec::new(),
+            has_waits: false,
+            recorded: texts.number(outcome::RECORDED),
+            filtered: texts.number(outcome::FILTERED),
+            lost: texts.number(outcome::LOST),
+            windows,
+            texts,
+        }
+    }
+
+    fn take(&mut self, table: &mut Table) -> Result<(), Error> {
+        for group in 0..table.groups() {
+            let rows = table.rows(group)?;
+            let mut flat = Flat::open(table, group)?;
+            let mut frames = Frames::open(table, group)?;
+            let mut done = 0;
+            while done < rows {
+                let batch = BATCH_ROWS.min(rows - done);
+                flat.read(batch, &mut self.texts)?;
+                self.batch(batch, &flat, &mut frames)?;
+                done += batch;
+                let memory = self.texts.bytes + self.parts.bytes;
+                if memory + self.samples.len() as u64 * 160 > MOST_MEMORY {
+                    let problem =
+                        "it would take more than 2 GiB of memory; choose less with --from and --to";
+                    return Err(Error::Whole(problem.to_owned()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes some rows, and reads the stacks of those that are wanted.
+    fn batch(&mut self, rows: usize, flat: &Flat, frames: &mut Frames) -> Result<(), Error> {
+        let mut row = 0;
+        let mut stack = Vec::new();
+        while row < rows {
+            let first = self.row(row, flat)?;
+            // As many rows as are read, or passed over, at once.
+            let mut run = vec![first];
+            let has_stack = run[0].as_ref().is_some_and(|row| row.has_stack);
+            while row + run.len() < rows {
+                let next = self.row(row + run.len(), flat)?;
+                let also = next.as_ref().is_some_and(|row| row.has_stack);
+                if also != has_stack {
+                    break;
+                }
+                run.push(next);
+            }
+            match has_stack {
+                true => frames.read(run.len(), &mut self.texts)?,
+                false => frames.skip(run.len())?,
+            }
+            row += run.len();
+            for (at, wanted) in run.into_iter().enumerate() {
+                let Some(wanted) = wanted else {
+                    continue;
+                };
+                stack.clear();
+                if wanted.has_stack {
+                    frames.of_row(at, &mut stack)?;
+                }
+                self.push(wanted, &stack);
+            }
+        }
+        Ok(())
+    }
+
+    /// A row that is a sample of a wanted window; none if it is another. Firings of its window are counted.
+    fn row(&mut self, row: usize, flat: &Flat) -> Result<Option<RowCells>, Error> {
+        let text = |column: usize| flat.texts[column].1.all[row];
+        let number = |column: usize| flat.numbers[column].1.all[row];
+        let [
+            event,
+            what,
+            host,
+            cgroup,
+            container,
+            pod,
+            source,
+            process,
+            thread,
+            state,
+        ] = std::array::from_fn(text);
+        let [time, duration, count, value, pid, tid, cpu] = std::array::from_fn(number);
+        let Some(window) = self
+            .windows
+            .index(time, duration)
+            .filter(|_| event == self.event)
+        else {
+            return Ok(None);
+        };
+        let positive = |number: Option<i64>| {
+            let number = number.and_then(|number| u64::try_from(number).ok());
+            number.ok_or_else(|| broken("a row counts less than nothing"))
+        };
+        let (count, weight) = (positive(count)?, positive(value)?);
+        let totals = self.windows.totals(window);
+        if let Some(totals) = totals {
+            totals.firings = totals.firings.saturating_add(count);
+            if what == self.filtered {
+                totals.filtered = totals.filtered.saturating_add(count);
+            } else if what == self.lost {
+                totals.lost = totals.lost.saturating_add(count);
+            }
+        }
+        if what != self.recorded {
+            return Ok(None);
+        }
+        if host != NONE && !self.hosts.contains(&host) {
+            self.hosts.push(host);
+        }
+        let source = match self.wanted.per_host && host != NONE {
+            true => host,
+            false => source,
+        };
+        let owner = RawOwner {
+            cgroup,
+            container,
+            pod,
+            source,
+            process,
+            thread,
+            pid,
+            tid,
+            cpu,
+        };
+        let labels = self.parts.owner(&mut self.profile, &self.texts, owner);
+        let wanted = self.wanted.cgroups;
+        let cgroup = &self.profile.labels_at(labels).cgroup;
+        // Those that are not selected are told apart by their owners alone.
+        let has_stack = wanted.is_empty()
+            || (cgroup.as_ref()).is_some_and(|cgroup| wanted.iter().any(|it| it.is_met_by(cgroup)));
+        Ok(Some(RowCells {
+            labels,
+            state: thread_state(self.texts.get(state).unwrap_or_default()),
+            window,
+            count,
+            weight,
+            has_stack,
+        }))
+    }
+
+    fn push(&mut self, row: RowCells, frames: &[Raw]) {
+        let stack = self
+            .parts
+            .stack(&mut self.profile, &self.texts, frames, row.state);
+        self.has_waits |= stack.thread_state == ThreadState::Blocked;
+        let sample = Sample {
+            labels: row.labels,
+            user: stack.user,
+            kernel: stack.kernel,
+            thread_state: stack.thread_state,
+            reason: None,
+            waker: None,
+            window: row.window,
+            weight: row.weight,
+            count: row.count,
+        };
+        let place = *(self.known.entry((row.labels, stack, row.window))).or_insert_with(|| {
+            self.samples.push(Sample {
+                weight: 0,
+                count: 0,
+                ..sample
+            });
+            self.samples.len() - 1
+        });
+        let known = &mut self.samples[place];
+        known.weight = known.weight.saturating_add(sample.weight);
+        known.count = known.count.saturating_add(sample.count);
+    }
+
+    fn finish(self, survey: &Survey, files: usize) -> Reading {
+        let Self {
+            mut profile,
+            samples,
+            windows,
+            texts,
+            ..
+        } = self;
+        profile.reserve(samples.len());
+        samples.into_iter().for_each(|sample| profile.push(sample));
+        let facts = &survey.facts;
+        let origin = &mut profile.origin;
+        origin.started = windows.started();
+        origin.period_ns = facts.period_ns;
+        origin.activity = match &*facts.threads {
+            "waiting" => Activity::Waiting,
+            "both" => Activity::Both,
+            _ => Activity::Running,
+        };
+        // Nobody has said of which event it is.
+        let is_named = survey.event != profile.unit.name();
+        origin.event = is_named.then(|| survey.event.as_str().into());
+        if let [host] = *self.hosts {
+            origin.machine = Some(Arc::new(Machine {
+                host: texts.get(host).unwrap_or_default().to_owned(),
+                kernel: survey.kernel.clone().unwrap_or_default(),
+            }));
+        }
+        if self.has_waits || profile.origin.activity != Activity::Running {
+            // The reason of a wait is a frame already.
+            profile.off_cpu = Some(OffCpuView {
+                scheduler: false,
+                reasons: false,
+                kernel: true,
+                ran: false,
+                wakers: Wakers::None,
+            });
+        }
+        let mut notes = windows.notes(files == 1, &facts.balance);
+        notes.extend(survey.others().map(|others| ("not shown", others)));
+        profile.windows = windows.into_totals();
+        Reading { profile, notes }
+    }
+}
+
+/// A row that is a sample.
+struct RowCells {
+    labels: LabelsIndex,
+    state: ThreadState,
+    window: WindowIndex,
+    count: u64,
+    weight: u64,
+    has_stack: bool,
+}

@@ -1,0 +1,277 @@
+//! Tables of samples: what is in them, what `render` and `diff` make of them, and what engines of SQL add up.
+//!
+//! In: profiles that were made up, and raw recordings. Out: a difference between these and what their tables say.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use bytes::Bytes;
+use flame_bpf::input::{self, File, Wanted};
+use flame_bpf::output::{self, EventTable, Format, Style};
+use flame_bpf::profile::fold::{self, FoldStyle};
+use flame_bpf::profile::{Labels, Profile, Unit};
+use flame_bpf_tests::{Invocation, MadeUp, engines, python, require, stacks};
+use parquet::record::Field;
+use tempfile::tempdir;
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("golden")
+        .join(name)
+}
+
+fn written(profile: &Profile) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let written = output::write(profile, Format::PARQUET, &Style::default(), &mut bytes);
+    written.expect("memory takes everything");
+    bytes
+}
+
+fn read(bytes: &[u8]) -> Profile {
+    let wanted = Wanted {
+        windows: 100,
+        ..Wanted::default()
+    };
+    let file = File::of(bytes).expect("it is known");
+    assert_eq!(file.kind.name(), "Parquet");
+    file.read(&wanted).expect("it can be read").profile
+}
+
+fn folded(profile: &Profile) -> String {
+    let style = FoldStyle {
+        delimited: true,
+        annotate: true,
+    };
+    let mut text = Vec::new();
+    fold::fold(profile, style, &mut text).expect("memory takes everything");
+    String::from_utf8(text).expect("UTF-8")
+}
+
+/// Weight and count by owner and window.
+fn by_owner(profile: &Profile) -> BTreeMap<(Labels, u32), (u64, u64)> {
+    let mut sums: BTreeMap<_, (u64, u64)> = BTreeMap::new();
+    for sample in profile.samples() {
+        let labels = profile.labels_at(sample.labels).clone();
+        let sum = sums.entry((labels, sample.window.0)).or_default();
+        sum.0 += sample.weight;
+        sum.1 += sample.count;
+    }
+    sums
+}
+
+#[test]
+fn a_table_comes_back_with_all_stacks_labels_and_times() {
+    for unit in [
+        Unit::Samples,
+        Unit::Nanoseconds,
+        Unit::Events("bytes".to_owned()),
+    ] {
+        for seed in 0..8 {
+            let profile = MadeUp::new(seed, unit.clone()).profile;
+            let again = read(&written(&profile));
+            assert_eq!(folded(&again), folded(&profile));
+            assert_eq!(by_owner(&again), by_owner(&profile));
+            assert_eq!(again.unit, profile.unit);
+            assert_eq!(again.origin.started, profile.origin.started);
+            assert_eq!(again.origin.period_ns, profile.origin.period_ns);
+            let windows = |profile: &Profile| -> Vec<_> {
+                profile.windows.iter().map(|of| of.window).collect()
+            };
+            assert_eq!(windows(&again), windows(&profile));
+            assert_eq!(written(&again), written(&again));
+        }
+    }
+}
+
+#[test]
+fn all_that_fired_stands_in_rows() {
+    let mut profile = MadeUp::new(3, Unit::Samples).profile;
+    for (window, totals) in (0..).zip(&mut profile.windows) {
+        (totals.filtered, totals.lost) = (window, 10 * window);
+        totals.firings = 1_000_000;
+    }
+    let bytes = written(&profile);
+    let mut sums: BTreeMap<String, i64> = BTreeMap::new();
+    for row in stacks::rows_of_parquet(&bytes) {
+        let (Field::Str(outcome), Field::Long(count)) = (&row["outcome"], &row["count"]) else {
+            panic!("{row:?}");
+        };
+        *sums.entry(outcome.clone()).or_default() += *count;
+    }
+    let recorded = profile.total_count() as i64;
+    assert_eq!((sums["filtered"], sums["lost"]), (6, 60));
+    assert_eq!(sums["recorded"], recorded);
+    assert_eq!(sums.values().sum::<i64>(), 4_000_000);
+    let again = read(&bytes);
+    for (again, totals) in again.windows.iter().zip(&profile.windows) {
+        let of = |totals: &flame_bpf::profile::WindowTotals| {
+            (totals.firings, totals.filtered, totals.lost)
+        };
+        assert_eq!(of(again), of(totals));
+    }
+}
+
+#[test]
+fn several_events_and_files_are_read_one_event_at_a_time() {
+    let one = MadeUp::new(1, Unit::Samples).profile;
+    let mut other = MadeUp::new(2, Unit::Nanoseconds).profile;
+    other.origin.event = Some("waits".into());
+    let style = Style::default();
+    let of = |profile| EventTable {
+        profile,
+        style: &style,
+    };
+    let mut both = Vec::new();
+    output::write_events(&[of(&one), of(&other)], None, &[], &mut both).expect("it is written");
+    assert_eq!(folded(&read(&both)), folded(&one));
+    let wanted = Wanted {
+        sample_type: Some("waits"),
+        ..Wanted::default()
+    };
+    let files = [Bytes::from(both), Bytes::from(written(&other))];
+    let twice = input::read_files(2, &mut |file| Ok(files[file].clone()), &wanted);
+    let twice = twice.expect("both are read").profile;
+    assert_eq!(twice.total_weight(), 2 * other.total_weight());
+    let none = Wanted {
+        sample_type: Some("nonsense"),
+        ..Wanted::default()
+    };
+    let error = input::read_files(1, &mut |file| Ok(files[file].clone()), &none);
+    let (_, error) = error.expect_err("there is none");
+    assert!(
+        error.to_string().contains("it has samples, waits"),
+        "{error}"
+    );
+}
+
+/// Renders a file with these flags to stdout.
+fn render(file: &Path, flags: &str) -> String {
+    let run = Invocation::new("render")
+        .arg(file.display())
+        .args(flags)
+        .run()
+        .expect_no_panic()
+        .expect_code(0);
+    String::from_utf8(run.stdout).expect("UTF-8")
+}
+
+#[test]
+fn a_recording_and_its_table_are_rendered_alike() {
+    let folder = tempdir().expect("a temporary folder can be made");
+    for name in ["raw", "raw-wakers", "raw-windows"] {
+        let recording = golden(&format!("{name}.fbpf"));
+        let table = folder.path().join(format!("{name}.parquet"));
+        render(&recording, &format!("-o {}", table.display()));
+        for flags in [
+            "-f --annotate --delimited",
+            "-f",
+            "-f --process app",
+            "-f --focus main",
+        ] {
+            assert_eq!(
+                render(&table, flags),
+                render(&recording, flags),
+                "{name} {flags}"
+            );
+        }
+        let diff = Invocation::new("diff -o -")
+            .arg(recording.display())
+            .arg(table.display())
+            .run()
+            .expect_no_panic();
+        assert!(
+            diff.stderr.is_empty() || !diff.stderr.contains("cannot"),
+            "{}",
+            diff.stderr
+        );
+    }
+    let (recording, table) = (
+        golden("raw-windows.fbpf"),
+        folder.path().join("raw-windows.parquet"),
+    );
+    let windows = |file: &Path| {
+        let json = folder.path().join("x.json");
+        render(file, &format!("-o {}", json.display()));
+        let text = fs::read_to_string(&json).expect("it is there");
+        let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let windows = &value["windows"];
+        ["start_ns", "end_ns", "firings", "filtered", "lost"].map(|of| windows[of].to_string())
+    };
+    assert_eq!(windows(&table), windows(&recording));
+}
+
+/// Sums of each stack, as an engine gives them: a name of an engine, and what it selects from.
+fn summed(engine: &str, files: &str) -> String {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("engines/folded.py");
+    let output = Command::new(python().expect("it was asked for"))
+        .env("PYTHONPATH", engines().expect("it was asked for"))
+        .arg(script)
+        .args([engine, files])
+        .output()
+        .expect("Python can be started");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+#[test]
+fn an_engine_adds_up_what_render_shows() {
+    let packages = require!(python().and_then(|_| engines()));
+    let folder = tempdir().expect("a temporary folder can be made");
+    // Of ten hosts.
+    let recordings = ["raw.fbpf", "raw-windows.fbpf"];
+    let mut expected = BTreeMap::new();
+    for (host, name) in (0..10).zip(recordings.iter().cycle()) {
+        let place = folder.path().join(format!("host=h{host}/date=2026-11-22"));
+        fs::create_dir_all(&place).expect("folders can be made");
+        let table = place.join("14.parquet");
+        render(&golden(name), &format!("-o {}", table.display()));
+        for (stack, weight) in stacks::of_folded(render(&golden(name), "-f").as_bytes()) {
+            *expected.entry(stack).or_insert(0) += weight;
+        }
+    }
+    let files = format!("{}/*/*/*.parquet", folder.path().display());
+    for engine in ["duckdb", "chdb"] {
+        if !packages.join(engine).is_dir() {
+            continue;
+        }
+        let found = stacks::of_folded(summed(engine, &files).as_bytes());
+        assert!(found == expected, "{engine}: {found:?}\n{expected:?}");
+    }
+    let rendered = render(folder.path(), "-f");
+    assert!(
+        stacks::of_folded(rendered.as_bytes()) == expected,
+        "{rendered}"
+    );
+}
+
+#[test]
+fn broken_tables_are_refused_in_one_sentence() {
+    let whole = written(&MadeUp::new(5, Unit::Samples).profile);
+    let folder = tempdir().expect("a temporary folder can be made");
+    let file = folder.path().join("x.parquet");
+    let mut changed = whole.clone();
+    changed[100..140].fill(0xff);
+    for bytes in [
+        &whole[..whole.len() - 1],
+        &whole[..40],
+        b"PAR1",
+        b"PAR1PAR1",
+        &changed,
+    ] {
+        fs::write(&file, bytes).expect("it can be written");
+        let run = Invocation::new("render -f")
+            .arg(file.display())
+            .run()
+            .expect_no_panic()
+            .expect_code(1);
+        let errors: Vec<&str> = run.stderr.lines().collect();
+        assert_eq!(errors.len(), 1, "{}", run.stderr);
+        assert!(errors[0].contains("Parquet"), "{}", run.stderr);
+    }
+}
