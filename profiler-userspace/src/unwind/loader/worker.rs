@@ -12,7 +12,7 @@ use crate::runtime::{self, Detected};
 use crate::unwind::functions::Functions;
 use crate::unwind::index;
 use crate::unwind::{Depth, UnwindTable};
-use profiler_common::abi::CodeKey;
+use profiler_common::abi::{CodeKey, READ_TOGETHER_BITS};
 use std::fs::File;
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
@@ -172,6 +172,9 @@ fn make_table<S: TableStore>(job: &Job, depth: Depth, cache: &Mutex<TableCache<S
     lock(cache).insert(job.key, table, runtime, began);
 }
 
+/// Descriptions of so much code are put in place at a time, in bytes, behind those where walks are: a millisecond or two.
+const LATER_BYTES: usize = 2 << 20;
+
 /// Reads what a file describes around these positions, if its table leaves it out.
 fn read_descriptions<S: TableStore>(job: &Job, positions: &[u64], cache: &Mutex<TableCache<S>>) {
     let Some(outline) = lock(cache).outline(job.key) else {
@@ -179,18 +182,40 @@ fn read_descriptions<S: TableStore>(job: &Job, positions: &[u64], cache: &Mutex<
     };
     let addresses = positions.iter();
     let addresses = addresses.filter_map(|position| outline.address_of(*position));
+    let addresses: Vec<u64> = addresses.collect();
     let mut stretches: Vec<Range<u64>> = addresses
-        .flat_map(|address| lock(cache).unread(job.key, address))
+        .iter()
+        .flat_map(|&address| lock(cache).unread(job.key, address))
         .collect();
     stretches.sort_by_key(|stretch| stretch.start);
     stretches.dedup();
     let places = outline.index.as_ref().filter(|_| !stretches.is_empty());
     let index = places.and_then(|places| FrameIndex::open(&job.file, places));
-    if let Some(mut index) = index {
-        let code = outline.ranges.iter().map(|range| range.addresses.clone());
-        let found = index::read(&mut index, &stretches, &code.collect::<Vec<_>>());
-        lock(cache).add_descriptions(job.key, &stretches, &found);
+    let Some(mut index) = index else {
+        return;
+    };
+    let code = outline.ranges.iter().map(|range| range.addresses.clone());
+    let code: Vec<Range<u64>> = code.collect();
+    // Walks end there until it is done; what else is read comes before they get to it.
+    let is_met = |part: &Range<u64>| addresses.iter().any(|address| part.contains(address));
+    let (met, others): (Vec<_>, Vec<_>) = stretches.into_iter().flat_map(parts).partition(is_met);
+    let later = others.chunks(LATER_BYTES >> READ_TOGETHER_BITS);
+    let all = std::iter::once(met.as_slice()).chain(later);
+    for now in all.filter(|now| !now.is_empty()) {
+        let found = index::read(&mut index, now, &code);
+        lock(cache).add_descriptions(job.key, now, &found);
     }
+}
+
+/// The parts of a stretch that are read together at least.
+fn parts(stretch: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    let mut start = stretch.start;
+    std::iter::from_fn(move || {
+        let end = ((start >> READ_TOGETHER_BITS) + 1) << READ_TOGETHER_BITS;
+        let part = start..end.min(stretch.end);
+        start = part.end;
+        (!part.is_empty()).then_some(part)
+    })
 }
 
 /// At most so many functions are read at a time: others wait for the table's rows meanwhile.
@@ -223,4 +248,21 @@ fn read_functions<S: TableStore>(
         });
     }
     lock(cache).leave_out_functions(left.len());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stretch_has_the_parts_that_are_read_together() {
+        const PART: u64 = 1 << READ_TOGETHER_BITS;
+        let all = |stretch| parts(stretch).collect::<Vec<_>>();
+        assert_eq!(all(5..5), []);
+        assert_eq!(all(5..PART), [5..PART]);
+        assert_eq!(
+            all(PART - 1..2 * PART + 1),
+            [PART - 1..PART, PART..2 * PART, 2 * PART..2 * PART + 1]
+        );
+    }
 }
