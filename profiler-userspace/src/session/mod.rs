@@ -17,6 +17,7 @@ mod memory;
 mod rescans;
 mod sampling;
 mod signals;
+mod urgency;
 mod user;
 mod warm_up;
 
@@ -45,6 +46,7 @@ use sampling::Session;
 use signals::Signals;
 use std::path::Path;
 use std::sync::Arc;
+use urgency::Urgency;
 use user::RunAs;
 
 /// The exit code of a recording that a second Ctrl-C broke off, as a shell has it for SIGINT.
@@ -114,6 +116,8 @@ async fn record(plan: &Plan, check: &dyn Fn() -> Result<(), String>) -> Result<O
         )));
     }
     let support = Support::detect();
+    // The threads that read tables begin here.
+    let urgency = Urgency::begin();
     let Attached {
         kernel,
         handler,
@@ -136,6 +140,7 @@ async fn record(plan: &Plan, check: &dyn Fn() -> Result<(), String>) -> Result<O
         recording_info.take_in(asleep);
     }
     drop(walker);
+    drop(urgency);
     let plan = Arc::new(plan);
     let sink: Box<dyn WindowSink> = match (plan.window, &plan.service) {
         (_, Some(service)) => Box::new(Sent::start(service, &recording_info)?),
@@ -145,6 +150,9 @@ async fn record(plan: &Plan, check: &dyn Fn() -> Result<(), String>) -> Result<O
     };
     let mut pipeline = Pipeline::new(Arc::clone(&plan), sink);
     let mut command = suspended.map(SuspendedCommand::release).transpose()?;
+    // Where windows are named meanwhile, this thread does that, too.
+    let has_windows = plan.live || plan.window.is_some() || plan.service.is_some();
+    let urgency = (!has_windows).then(Urgency::begin);
     let stop = session
         .sample(
             &plan,
@@ -155,6 +163,7 @@ async fn record(plan: &Plan, check: &dyn Fn() -> Result<(), String>) -> Result<O
             check,
         )
         .await;
+    drop(urgency);
     // The terminal is as it was before anything else is said.
     signals.live.end();
     let stop = stop?;
