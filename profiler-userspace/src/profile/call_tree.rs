@@ -4,8 +4,9 @@
 //! it is. Frames read as in a [`View`](super::View), marks included, but owners are no frames here.
 //! Never: changes a weight.
 
+use super::code_places::{Code, FrameId};
 use super::model::{LabelsIndex, Profile};
-use super::view::{Builder, Code, FrameId, Frames, Owner, Shown};
+use super::view::{Builder, Frames, Owner, Shown};
 use super::{Frame, WindowIndex};
 use foldhash::HashMap;
 use foldhash::fast::RandomState;

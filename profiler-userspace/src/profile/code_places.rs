@@ -3,10 +3,31 @@
 //! In: what frames stand for. Out: for each frame a module and a file, each text once. Where frames that read alike stand for
 //! code of several, that is said instead of one of them.
 
-use super::model::Profile;
-use super::view::{Code, FrameId};
+use super::model::{FunctionIndex, MappingIndex, Profile};
 use super::{FrameKind, IndexSet, number};
 use std::sync::Arc;
+
+/// A frame's place in its view's table; meaningless in any other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FrameId(pub(super) u32);
+
+impl FrameId {
+    /// The place as a number, from 0.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What a frame that is code stands for, in the tables of its profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Code {
+    /// The function.
+    pub function: FunctionIndex,
+    /// The line of its file, from 1; 0 where it is not known.
+    pub line: u32,
+    /// What it lies in.
+    pub mapping: Option<MappingIndex>,
+}
 
 /// Text for a module where there are several.
 const MODULES: &str = "several modules";

@@ -30,7 +30,7 @@ mod widen;
 mod windows;
 
 pub use call_tree::{CallTree, Node, NodeIndex, TreeSample};
-pub use code_places::{CodePlace, CodePlaces};
+pub use code_places::{Code, CodePlace, CodePlaces, FrameId};
 pub(crate) use frame::is_mark;
 pub use frame::{Frame, FrameKind, FrameRef, interpreted_module};
 pub use frames::{FrameProfile, SourceFrame};
@@ -41,7 +41,7 @@ pub use model::{
 };
 pub use narrow::Narrowed;
 pub use off_cpu_view::{OffCpuView, Wakers};
-pub use view::{Code, FrameId, Stacks, View, ViewSample, with_line};
+pub use view::{Stacks, View, ViewSample, with_line};
 pub use wait_reason::WaitReason;
 
 pub use windows::{MOST_WINDOWS, WindowIndex, WindowTotals};

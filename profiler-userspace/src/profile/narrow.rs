@@ -4,8 +4,9 @@
 //! nodes these stand for, and for each frame how much weight it has in them. Never: changes a weight.
 
 use super::call_tree::{CallTree, Key, Node, NodeIndex, TreeSample};
+use super::code_places::FrameId;
 use super::outline::{Call, Left, Outline, Place};
-use super::view::{FrameId, Frames};
+use super::view::Frames;
 use super::{Frame, FrameKind, marks, number};
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;

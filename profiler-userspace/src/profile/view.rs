@@ -5,10 +5,8 @@
 //! its place. What differs only in what is not shown, such as the process ID, is one stack here.
 //! Never: changes a weight.
 
-use super::code_places::CodePlaces;
-use super::model::{
-    FunctionIndex, LabelFrames, Labels, LabelsIndex, Line, MappingIndex, Profile, Sample,
-};
+use super::code_places::{Code, CodePlaces, FrameId};
+use super::model::{LabelFrames, Labels, LabelsIndex, Line, Profile, Sample};
 use super::normalized::{LocationIndex, NormalizedStackIndex};
 use super::off_cpu_view::{OffCpuView, Wakers};
 use super::wait_reason::WaitReason;
@@ -18,17 +16,6 @@ use foldhash::{HashMap, HashSet};
 use indexmap::IndexMap;
 use profiler_common::abi::ThreadState;
 use std::hash::Hash;
-
-/// A frame's place in its view's table; meaningless in any other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct FrameId(pub(super) u32);
-
-impl FrameId {
-    /// The place as a number, from 0.
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 impl Labels {
     /// Part of them that is shown in front of a stack, if it is `wanted`.
@@ -46,17 +33,6 @@ impl Labels {
         ];
         frames.into_iter().flatten()
     }
-}
-
-/// Function of a frame that is code, in the tables of its profile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Code {
-    /// The function.
-    pub function: FunctionIndex,
-    /// The line of its file, from 1; 0 where it is not known.
-    pub line: u32,
-    /// Its module.
-    pub mapping: Option<MappingIndex>,
 }
 
 /// One distinct stack with all that was counted for it.
