@@ -88,7 +88,7 @@ fn code_that_is_not_here_is_not_guessed() {
         .expect_code(0);
     drop(workload);
     // Another program has its place.
-    fs::copy(Program::c("tiny").path(), copy.path()).expect("a program can be replaced");
+    fs::copy(Program::c("waits").path(), copy.path()).expect("a program can be replaced");
     let debug = folder.path().join("debug");
     let annotate = || {
         Invocation::new("annotate")

@@ -36,7 +36,7 @@ const UNNAMED: &str = "unnamed";
 /// A function in an object: the name, and what it lies in.
 type Key = (String, MappingIndex);
 
-/// Counts of a function.
+/// Weights of a function.
 #[derive(Default)]
 struct Counted {
     /// In it, and in what it called.
@@ -191,7 +191,7 @@ fn functions(profile: &Profile) -> HashMap<Key, Counted> {
             if met_at.insert((key, *address)) {
                 add(total);
             }
-            // What the kernel did is of the instruction that asked for it.
+            // Time in the kernel is of the instruction that asked for it, but not its own.
             if depth == 0 && sample.kernel.is_none() {
                 add(itself);
                 add(&mut counted.itself);
@@ -202,7 +202,7 @@ fn functions(profile: &Profile) -> HashMap<Key, Counted> {
 }
 
 impl Counted {
-    /// What was counted in instructions at some addresses.
+    /// The weight of instructions at some addresses.
     fn total_of(&self, is_wanted: impl Fn(u64) -> bool) -> u64 {
         let wanted = self
             .addresses

@@ -76,7 +76,7 @@ struct Claim<'a> {
     target: Target,
     /// Whether the path is the file's own.
     is_inside: bool,
-    /// What is left of the path without its end: the tree that it was compiled in.
+    /// The path without that end: the tree that it was compiled in.
     tree: String,
 }
 

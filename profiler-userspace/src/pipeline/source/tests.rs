@@ -16,7 +16,7 @@ fn tree(files: &[(&str, u32)]) -> TempDir {
     root
 }
 
-/// What is found of one line in each of these paths.
+/// The source that is found of one line in each of these paths, and what is said.
 fn find(root: &Path, wanted: &[(&str, u32)]) -> (SourceText, String) {
     let directories = Directories::open(&[root.to_owned()]).expect("it is there");
     let wanted: Vec<(Arc<str>, u32)> = wanted

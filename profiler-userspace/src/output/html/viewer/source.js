@@ -52,9 +52,12 @@ function makeSource(elements, chosen) {
   function reveal() {
     let best = -1;
     rows.forEach((row, i) => {
-      const isMore = best === -1 || row === null || row.sum.self > rows[best].sum.self ||
-        (row.sum.self === rows[best].sum.self && row.sum.total > rows[best].sum.total);
-      best = row !== null && row.isOwn && row.sum && isMore ? i : best;
+      if (row === null || !row.isOwn || !row.sum) {
+        return;
+      }
+      const most = best === -1 ? { self: -1, total: -1 } : rows[best].sum;
+      const isMore = row.sum.self > most.self || (row.sum.self === most.self && row.sum.total > most.total);
+      best = isMore ? i : best;
     });
     scroller.scrollTop = Math.max(0, best) * SOURCE_ROW_HEIGHT - scroller.clientHeight / 3;
     draw();
