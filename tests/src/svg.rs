@@ -146,10 +146,12 @@ impl<'a> Bytes<'a> {
         let mut windows = Vec::new();
         if settings[7] == 1 {
             let gaps = self.numbers(count - 1)?;
-            times = Some(times_of(&ups, &gaps, &owns));
+            let lengths = owns;
             owns = self.numbers(count)?;
             let window_count = self.number()?;
             windows = windows_of(&self.numbers(3 * window_count)?);
+            let has_lanes = self.number()? == 1;
+            times = Some(times_of(&ups, &gaps, &lengths, has_lanes));
         }
         if !self.0.is_empty() {
             return Err(format!("{} bytes too many", self.0.len()));
@@ -212,7 +214,8 @@ fn windows_of(numbers: &[u64]) -> Vec<(u64, u64)> {
 
 /// When frames begin and end, by how much nearer to the root each is than a child of the one before, the gap to its left,
 /// and how long it is without what it called.
-fn times_of(ups: &[u64], gaps: &[u64], owns: &[u64]) -> Vec<(u64, u64)> {
+/// Lanes are what the root calls, and are as long as it.
+fn times_of(ups: &[u64], gaps: &[u64], owns: &[u64], has_lanes: bool) -> Vec<(u64, u64)> {
     let mut parents = vec![0];
     for (before, &up) in ups.iter().enumerate() {
         let parent = (0..up).fold(before, |node, _| parents[node]);
@@ -220,14 +223,18 @@ fn times_of(ups: &[u64], gaps: &[u64], owns: &[u64]) -> Vec<(u64, u64)> {
     }
     let mut lengths = owns.to_vec();
     for node in (1..lengths.len()).rev() {
-        lengths[parents[node]] += lengths[node];
+        if !(has_lanes && parents[node] == 0) {
+            lengths[parents[node]] += lengths[node];
+        }
     }
     // Where the next one begins that is called by a frame.
     let mut next = vec![0; lengths.len()];
     let mut times = vec![(0, lengths[0])];
     for node in 1..lengths.len() {
         let start = next[parents[node]] + gaps[node - 1];
-        next[parents[node]] = start + lengths[node];
+        if !(has_lanes && parents[node] == 0) {
+            next[parents[node]] = start + lengths[node];
+        }
         next[node] = start;
         times.push((start, start + lengths[node]));
     }

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use flame_bpf::output::{self, Format, Style};
-use flame_bpf::profile::{Frame, FrameKind, FrameProfile, Profile, Unit, Window};
+use flame_bpf::profile::{Frame, FrameKind, FrameProfile, Labels, Profile, Sample, Unit, Window};
 use flame_bpf_tests::{GraphPage, in_windows, require, titled};
 use serde_json::json;
 
@@ -94,6 +94,57 @@ fn an_svg_shows_when_frames_were_there_and_zooms_into_time() {
         page.browser.press("Escape");
         page.search("compute");
         page.expect(".fg-found", "Matched 50.00% of all, 1 frame");
+        page.browser.press("Escape");
+        page.no_errors();
+    }
+}
+
+#[test]
+fn an_svg_has_a_lane_for_each_process() {
+    let mut page = require!(GraphPage::new());
+    let mut profile = phases();
+    let labels = [("demo", 1), ("other", 2)].map(|(name, pid)| {
+        profile.labels(Labels {
+            process: Some(name.to_owned()),
+            pid: Some(pid),
+            ..Labels::default()
+        })
+    });
+    profile.change_samples(|place, sample| {
+        let lane = usize::from(PHASES[place].1.starts_with("other"));
+        Some(Sample {
+            labels: labels[lane],
+            ..sample
+        })
+    });
+    for inverted in [false, true] {
+        page.browser.resize(1020, 600, false);
+        let path = page.file("lanes.svg", &drawn(&profile, Format::SVG, inverted));
+        page.open(&path);
+        let [[busy, first], [_, second]] =
+            ["demo (1)", "other (2)"].map(|name| page.place_of(name));
+        assert_eq!(first < second, inverted);
+        // All of the time, whatever there was.
+        page.browser.point(busy, first);
+        page.expect(
+            ".fg-numbers",
+            "0.000 s to 0.250 s, 25 samples, 83.33% of what was counted then, 83.33% of all, process, thread",
+        );
+        let [x, y] = page.place_of("assist");
+        page.browser.point(x, y);
+        page.expect(
+            ".fg-numbers",
+            "0.150 s to 0.200 s, 5 samples, 50.00% of what was counted then, 16.67% of all, program",
+        );
+        // The same time, and nothing between it and the root.
+        page.click("other (2)");
+        let [zoomed, _] = page.place_of("assist");
+        assert!((zoomed - x).abs() < 1.0, "{x} {zoomed}");
+        let others = "[...document.querySelectorAll('text')].filter(t => t.textContent === 'demo (1)').length";
+        assert_eq!(page.browser.ask(others), json!(0));
+        page.browser.press("Escape");
+        page.search("assist");
+        page.expect(".fg-found", "Matched 16.67% of all, 1 frame");
         page.browser.press("Escape");
         page.no_errors();
     }

@@ -150,7 +150,7 @@ pub(super) fn build(
     );
     let children = children(&target, scope.children)?;
     let all_memory = running.max_memory.map(|mib| u64::from(mib) << 20);
-    let capture = capture(&stacks, &events)?;
+    let capture = capture(&stacks, &events, chart.flamechart)?;
     check_source(&output, outputs())?;
     let servers = servers(names.debuginfod.as_deref())?;
     let usual = naming_for(names, &output).within(all_memory);
@@ -312,7 +312,7 @@ fn stray(words: &[OsString], scope: &ScopeArgs) -> String {
     )
 }
 
-fn capture(stacks: &StackArgs, events: &[Event]) -> Result<Capture> {
+fn capture(stacks: &StackArgs, events: &[Event], is_chart: bool) -> Result<Capture> {
     ensure!(
         !(stacks.user_stacks_only && stacks.kernel_stacks_only),
         "-U leaves out kernel stacks and -K user stacks, which leaves nothing; without both flags, both are \
@@ -334,7 +334,9 @@ fn capture(stacks: &StackArgs, events: &[Event]) -> Result<Capture> {
         kernel_stacks: !stacks.user_stacks_only,
         include_idle: stacks.include_idle,
         include_self: stacks.include_self,
-        per_thread: stacks.per_thread || wants(Format::shows_threads),
+        per_thread: stacks.per_thread
+            || wants(Format::shows_threads)
+            || is_chart && wants(Format::can_be_chart),
         per_cpu: stacks.per_cpu || is_on_cpu && wants(Format::shows_cpus),
         label_frames: LabelFrames {
             threads: stacks.per_thread,

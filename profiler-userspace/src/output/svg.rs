@@ -119,7 +119,8 @@ fn bounded<'t>(
     let (drawing, packed) = bound.fit(style, |most| {
         let (tree, paints) = make(most);
         let packed = pack::pack((&tree, chart), &paints, texts, style)?;
-        let layout = Layout::new(&tree, chart.is_none() && style.is_by_weight(), style);
+        let row = |place, depth| chart.map_or(depth, |chart| chart.row(place, depth));
+        let layout = Layout::new(&tree, row, chart.is_none() && style.is_by_weight(), style);
         let drawing = draw::draw((&tree, chart), &paints, &layout, texts, style);
         let bytes = packed.text.len() + drawing.body.len();
         Ok(((drawing, packed), bytes, tree.nodes.len()))

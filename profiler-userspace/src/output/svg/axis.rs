@@ -88,6 +88,7 @@ mod tests {
             own: Vec::new(),
             weights: Vec::new(),
             windows: (0..8).map(span).collect(),
+            lanes: Vec::new(),
             resolution: std::time::Duration::from_millis(300),
         };
         let texts = |inner: f64| -> Vec<String> {

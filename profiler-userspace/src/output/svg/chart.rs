@@ -9,6 +9,7 @@
 //! does the same.
 
 mod joins;
+mod lanes;
 mod stacks;
 
 use super::tree::{Node, Rests, Tree};
@@ -32,6 +33,8 @@ pub(super) struct Chart {
     pub(super) windows: Vec<Span>,
     /// How long they usually are.
     pub(super) resolution: Duration,
+    /// For each lane the place of its first frame, and how many rows are below its own; none where there is but one chart.
+    pub(super) lanes: Vec<(usize, u32)>,
 }
 
 /// A window, and what was counted in it.
@@ -54,16 +57,72 @@ fn within(profile: &Profile, style: &Style, most: usize) -> Result<(Tree, Chart)
     }
     let mut stacks = Stacks::new(profile, style.fold);
     loop {
-        let rows = stacks.rows();
-        let (tree, chart) = Arranging::new(&stacks, &rows).tree();
-        if tree.nodes.len() <= most || rows.len() == 1 {
+        let lanes = stacks.lanes_of_rows();
+        let (tree, chart) = together(&stacks, &lanes);
+        if tree.nodes.len() <= most || lanes[0].len() == 1 {
             return Ok((tree, chart));
         }
         stacks.halve();
     }
 }
 
+/// All lanes, one above the other, on one root.
+fn together(stacks: &Stacks, lanes: &[Vec<Row>]) -> (Tree, Chart) {
+    let mut all = Arranged::default();
+    let mut shifts = Vec::new();
+    if stacks.lanes.is_empty() {
+        all = Arranging::new(stacks, &lanes[0]).arranged();
+    } else {
+        let (first, last) = (&lanes[0][0], &lanes[0][lanes[0].len() - 1]);
+        let length = last.end - first.start;
+        all.nodes.push(Node {
+            name: 0,
+            depth: 0,
+            own: length,
+            weight: length,
+            left: first.start,
+        });
+        all.own.push(0);
+        all.weights.push(0);
+        let mut below = 0;
+        for (rows, name) in lanes.iter().zip(&stacks.lanes) {
+            let mut lane = Arranging::new(stacks, rows).arranged();
+            shifts.push((all.nodes.len(), below));
+            lane.nodes[0].name = *name;
+            lane.nodes.iter_mut().for_each(|node| node.depth += 1);
+            below += lane.nodes.iter().map(|node| node.depth).max().unwrap_or(0);
+            all.weights[0] = all.weights[0].saturating_add(lane.weights[0]);
+            all.nodes.append(&mut lane.nodes);
+            all.own.append(&mut lane.own);
+            all.weights.append(&mut lane.weights);
+        }
+    }
+    let span = |row: usize| {
+        let weights = lanes.iter().map(|rows| rows[row].places[0].total);
+        Span {
+            start: lanes[0][row].start,
+            end: lanes[0][row].end,
+            weight: weights.fold(0, u64::saturating_add),
+        }
+    };
+    let chart = Chart {
+        own: all.own,
+        weights: all.weights,
+        windows: (0..lanes[0].len()).map(span).collect(),
+        resolution: stacks.resolution(),
+        lanes: shifts,
+    };
+    (in_use(&stacks.names, all.nodes), chart)
+}
+
 impl Chart {
+    /// The row of a frame, from the root's: lanes stand above one another.
+    pub(super) fn row(&self, place: usize, depth: u32) -> u32 {
+        let behind = self.lanes.partition_point(|(first, _)| *first <= place);
+        let lane = self.lanes[..behind].last();
+        depth + lane.map_or(0, |(_, below)| *below)
+    }
+
     /// The windows that have part in a stretch of time: from when to when they are, and what was counted in them.
     pub(super) fn around(&self, left: u64, right: u64) -> Span {
         let first = self.windows.partition_point(|span| span.end <= left);
@@ -111,6 +170,14 @@ struct Frame {
     pieces: Vec<Piece>,
 }
 
+/// Frames of a lane, with what was counted in each.
+#[derive(Default)]
+struct Arranged {
+    nodes: Vec<Node>,
+    own: Vec<u64>,
+    weights: Vec<u64>,
+}
+
 /// Puts rows side by side.
 struct Arranging<'a> {
     stacks: &'a Stacks,
@@ -131,7 +198,7 @@ impl<'a> Arranging<'a> {
         }
     }
 
-    fn tree(mut self) -> (Tree, Chart) {
+    fn arranged(mut self) -> Arranged {
         let root = Piece {
             row: 0,
             place: 0,
@@ -155,19 +222,11 @@ impl<'a> Arranging<'a> {
             }
             waiting.extend(called.into_iter().rev());
         }
-        let tree = in_use(&self.stacks.names, self.nodes);
-        let span = |row: &Row| Span {
-            start: row.start,
-            end: row.end,
-            weight: row.places[0].total,
-        };
-        let chart = Chart {
+        Arranged {
+            nodes: self.nodes,
             own: self.own,
             weights: self.weights,
-            windows: self.rows.iter().map(span).collect(),
-            resolution: self.stacks.resolution(),
-        };
-        (tree, chart)
+        }
     }
 
     /// Adds a frame as if it had called nothing.

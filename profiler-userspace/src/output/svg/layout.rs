@@ -40,7 +40,13 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    pub(super) fn new(tree: &Tree, is_by_weight: bool, style: &Style) -> Self {
+    /// `row`: the level of a frame, by its place and its depth.
+    pub(super) fn new(
+        tree: &Tree,
+        row: impl Fn(usize, u32) -> u32,
+        is_by_weight: bool,
+        style: &Style,
+    ) -> Self {
         let width = f64::from(style.width.unwrap_or(NOMINAL_WIDTH));
         let inner = width - 2.0 * f64::from(MARGIN);
         let scale = inner / tree.total().max(1) as f64;
@@ -65,7 +71,7 @@ impl Layout {
         for (index, left) in places {
             let node = &tree.nodes[index];
             let span = Span {
-                level: node.depth,
+                level: row(index, node.depth),
                 x: left as f64 * scale,
                 width: node.weight as f64 * scale,
             };
@@ -137,7 +143,7 @@ mod tests {
             minwidth,
             ..Style::default()
         };
-        Layout::new(&tree, false, &style)
+        Layout::new(&tree, |_, depth| depth, false, &style)
     }
 
     #[test]

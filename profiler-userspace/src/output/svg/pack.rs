@@ -21,7 +21,7 @@
 //!   name its weight in rests; the number of names that are only there and are not among these;
 //! - of a flame chart, whose weights are nanoseconds: for each of these frames the gap to its left, then from the root on
 //!   what was counted in it itself; the number of windows, and for each the gap before it, how long it is, and what was
-//!   counted.
+//!   counted; whether it has lanes, which are what the root calls: each begins with it and is as long.
 
 use super::chart::Chart;
 use super::color::Color;
@@ -148,7 +148,13 @@ fn times(tree: &Tree, chart: &Chart, bytes: &mut Vec<u8>) {
     for (index, node) in tree.nodes.iter().enumerate() {
         let depth = node.depth as usize;
         if index > 0 {
-            number(node.left - next[depth], bytes);
+            let is_lane = depth == 1 && !chart.lanes.is_empty();
+            let before = if is_lane {
+                tree.nodes[0].left
+            } else {
+                next[depth]
+            };
+            number(node.left - before, bytes);
         }
         next.truncate(depth);
         next.extend([node.left + node.weight, node.left]);
@@ -164,6 +170,7 @@ fn times(tree: &Tree, chart: &Chart, bytes: &mut Vec<u8>) {
         number(span.weight, bytes);
         behind = span.end;
     }
+    number((!chart.lanes.is_empty()).into(), bytes);
 }
 
 fn number(mut value: u64, bytes: &mut Vec<u8>) {

@@ -1,12 +1,16 @@
 //! Weights in each window, by stack.
 //!
 //! In: a profile. Out: all its stacks as one tree of names, in which callees are in the order of names, and for each
-//! window the part of that tree in which something was counted.
+//! lane and window the part of that tree in which something was counted.
 
+use super::lanes::Lanes;
 use super::spans;
 use crate::output::svg::tree::{all, delimiter, drawn, unknown};
 use crate::profile::fold::{FoldStyle, kernel_part};
-use crate::profile::{CallTree, Frame, LabelsIndex, NodeIndex, Profile, TreeSample, WindowTotals};
+use crate::profile::{
+    CallTree, Frame, FrameKind, LabelFrames, LabelsIndex, NodeIndex, Profile, TreeSample,
+    WindowTotals,
+};
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -18,8 +22,10 @@ pub(super) struct Stacks {
     nodes: Vec<u32>,
     /// For each node the one below it.
     parents: Vec<u32>,
-    /// Window, node, weight. Sorted, each window and node once.
-    samples: Vec<(u32, u32, u64)>,
+    /// In each lane: window, node, weight. Sorted, each window and node once.
+    samples: Vec<Vec<(u32, u32, u64)>>,
+    /// The name of each lane, as a place among all; none where there is but one chart.
+    pub(super) lanes: Vec<u32>,
     windows: Vec<WindowTotals>,
 }
 
@@ -55,15 +61,20 @@ impl Row {
 impl Stacks {
     pub(super) fn new(profile: &Profile, style: FoldStyle) -> Self {
         let tree = CallTree::new(profile);
-        let mut paths = Paths::new(&tree, profile, style);
+        let lanes = Lanes::new(profile, &tree);
+        let mut paths = Paths::new(&tree, profile, (style, lanes.names.is_empty()));
+        for name in &lanes.names {
+            paths.number(&drawn(name));
+        }
         let last = profile.windows.len().saturating_sub(1) as u32;
-        let found: Vec<(u32, u32, u64)> = tree
+        let found: Vec<(u32, u32, u32, u64)> = tree
             .samples()
             .iter()
             .filter(|sample| sample.weight > 0)
             .map(|sample| {
                 let window = sample.window.0.min(last);
                 (
+                    lanes.of(sample.labels.0 as usize),
                     window,
                     paths.node(sample),
                     profile.unit.shown(sample.weight),
@@ -72,13 +83,21 @@ impl Stacks {
             .collect();
         let Paths { names, nodes, .. } = paths;
         let (names, nodes, parents, places) = in_order(names, &nodes);
-        let found = found.into_iter();
-        let samples = found.map(|(window, node, weight)| (window, places[node as usize], weight));
+        let mut samples = vec![Vec::new(); lanes.count()];
+        for (lane, window, node, weight) in found {
+            samples[lane as usize].push((window, places[node as usize], weight));
+        }
+        let place = |name: &Frame| {
+            let name = drawn(name);
+            let place = names.iter().position(|known| *known == *name);
+            place.unwrap_or_default() as u32
+        };
         Self {
+            lanes: lanes.names.iter().map(place).collect(),
+            samples: samples.into_iter().map(summed).collect(),
             names,
             nodes,
             parents,
-            samples: summed(samples.collect()),
             windows: profile.windows.clone(),
         }
     }
@@ -86,9 +105,11 @@ impl Stacks {
     /// Puts windows together in pairs.
     pub(super) fn halve(&mut self) {
         self.windows = WindowTotals::halved(&self.windows);
-        let samples = std::mem::take(&mut self.samples).into_iter();
-        let samples = samples.map(|(window, node, weight)| (window / 2, node, weight));
-        self.samples = summed(samples.collect());
+        for samples in &mut self.samples {
+            let all = std::mem::take(samples).into_iter();
+            let all = all.map(|(window, node, weight)| (window / 2, node, weight));
+            *samples = summed(all.collect());
+        }
     }
 
     pub(super) fn resolution(&self) -> Duration {
@@ -99,9 +120,14 @@ impl Stacks {
         self.nodes[node as usize]
     }
 
-    /// All windows.
-    pub(super) fn rows(&self) -> Vec<Row> {
-        let mut rest = self.samples.as_slice();
+    /// All windows of each lane.
+    pub(super) fn lanes_of_rows(&self) -> Vec<Vec<Row>> {
+        self.samples.iter().map(|lane| self.rows(lane)).collect()
+    }
+
+    /// All windows of a lane.
+    fn rows(&self, samples: &[(u32, u32, u64)]) -> Vec<Row> {
+        let mut rest = samples;
         let spans = spans(&self.windows).into_iter().enumerate();
         spans
             .map(|(window, (start, end))| {
@@ -185,6 +211,8 @@ struct Paths<'a> {
     tree: &'a CallTree,
     profile: &'a Profile,
     style: FoldStyle,
+    /// Whether stacks begin with whose they are, which lanes tell otherwise.
+    has_owners: bool,
     names: Vec<Frame>,
     numbers: HashMap<Frame, u32>,
     /// The node below, and the name.
@@ -194,11 +222,16 @@ struct Paths<'a> {
 }
 
 impl<'a> Paths<'a> {
-    fn new(tree: &'a CallTree, profile: &'a Profile, style: FoldStyle) -> Self {
+    fn new(
+        tree: &'a CallTree,
+        profile: &'a Profile,
+        (style, has_owners): (FoldStyle, bool),
+    ) -> Self {
         Self {
             tree,
             profile,
             style,
+            has_owners,
             names: vec![all()],
             numbers: HashMap::new(),
             nodes: vec![(0, 0)],
@@ -221,12 +254,17 @@ impl<'a> Paths<'a> {
         stack.reverse();
         let split = kernel_part(&stack, |frame| frame.kind).filter(|_| self.style.delimited);
         let mut node = 0;
-        for frame in self
-            .profile
-            .labels_at(sample.labels)
-            .frames(self.profile.label_frames)
-        {
-            node = self.step(node, &drawn(&frame));
+        let wanted = match self.has_owners {
+            true => self.profile.label_frames,
+            false => LabelFrames {
+                threads: false,
+                ..self.profile.label_frames
+            },
+        };
+        for frame in self.profile.labels_at(sample.labels).frames(wanted) {
+            if self.has_owners || frame.kind != FrameKind::Process {
+                node = self.step(node, &drawn(&frame));
+            }
         }
         for (depth, frame) in stack.into_iter().enumerate() {
             if split == Some(depth) {
@@ -241,16 +279,19 @@ impl<'a> Paths<'a> {
         node
     }
 
+    /// The number of a name, which is added when it is not there yet.
+    fn number(&mut self, name: &Frame) -> u32 {
+        if let Some(&number) = self.numbers.get(name) {
+            return number;
+        }
+        let number = self.names.len() as u32;
+        self.names.push(name.clone());
+        self.numbers.insert(name.clone(), number);
+        number
+    }
+
     fn step(&mut self, node: u32, name: &Frame) -> u32 {
-        let number = match self.numbers.get(name) {
-            Some(&number) => number,
-            None => {
-                let number = self.names.len() as u32;
-                self.names.push(name.clone());
-                self.numbers.insert(name.clone(), number);
-                number
-            }
-        };
+        let number = self.number(name);
         let next = self.nodes.len() as u32;
         let nodes = &mut self.nodes;
         *self.known.entry((node, number)).or_insert_with(|| {

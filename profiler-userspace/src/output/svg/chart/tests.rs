@@ -1,7 +1,8 @@
 use super::super::axis;
 use super::*;
 use crate::profile::{
-    Frame, FrameKind, FrameProfile, Sample, Unit, Window, WindowIndex, WindowTotals,
+    Frame, FrameKind, FrameProfile, Labels, LabelsIndex, Sample, Unit, Window, WindowIndex,
+    WindowTotals,
 };
 use proptest::prelude::*;
 
@@ -189,4 +190,95 @@ fn a_frame_is_told_with_the_windows_that_it_is_in() {
         (0, 100_000_000, 8)
     );
     assert_eq!(axis::clock(around.end), "0.100 s");
+}
+
+/// The profile with each sample owned by the process of this number.
+fn owned(mut profile: Profile, pids: &[u32]) -> Profile {
+    let labels: Vec<LabelsIndex> = pids
+        .iter()
+        .map(|pid| {
+            profile.labels(Labels {
+                process: Some("sh".to_owned()),
+                pid: Some(*pid),
+                ..Labels::default()
+            })
+        })
+        .collect();
+    profile.change_samples(|place, sample| {
+        Some(Sample {
+            labels: labels[place],
+            ..sample
+        })
+    });
+    profile
+}
+
+#[test]
+fn each_process_has_a_lane_with_all_of_the_time() {
+    let windows = [vec![("main;x", 2), ("main;y", 2)], vec![("main;x", 3)]];
+    let profile = owned(profile(&windows), &[7, 8, 7]);
+    let (tree, chart) = super::tree(&profile, &Style::default()).expect("it has windows");
+    let frame = |depth, name: &str, right, weight| (depth, name.to_owned(), 0, right, weight);
+    assert_eq!(
+        frames(&tree, &chart),
+        [
+            frame(0, "all", 100, 7),
+            frame(1, "sh (7)", 100, 5),
+            frame(2, "main", 100, 5),
+            frame(3, "x", 100, 5),
+            frame(1, "sh (8)", 100, 2),
+            frame(2, "main", 50, 2),
+            frame(3, "y", 50, 2),
+        ]
+    );
+    let rows: Vec<u32> = (tree.nodes.iter().enumerate())
+        .map(|(place, node)| chart.row(place, node.depth))
+        .collect();
+    assert_eq!(rows, [0, 1, 2, 3, 4, 5, 6]);
+    let sums: Vec<u64> = chart.windows.iter().map(|span| span.weight).collect();
+    assert_eq!(sums, [4, 3]);
+    assert_eq!(chart.own, [0, 0, 0, 5, 0, 0, 2]);
+}
+
+#[test]
+fn a_thread_that_changes_its_name_has_one_lane() {
+    let mut profile = profile(&[vec![("main;x", 2), ("main;y", 3), ("main;z", 1)]]);
+    let labels = [("before", 7), ("after", 7), ("other", 8)].map(|(name, tid)| {
+        profile.labels(Labels {
+            process: Some("sh".to_owned()),
+            comm: Some(name.to_owned()),
+            pid: Some(1),
+            tid: Some(tid),
+            ..Labels::default()
+        })
+    });
+    profile.change_samples(|place, sample| {
+        Some(Sample {
+            labels: labels[place],
+            ..sample
+        })
+    });
+    let (tree, chart) = super::tree(&profile, &Style::default()).expect("it has windows");
+    let lanes: Vec<(&str, u64)> = (chart.lanes.iter())
+        .map(|(first, _)| (tree.name(&tree.nodes[*first]), chart.weights[*first]))
+        .collect();
+    assert_eq!(lanes, [("after [tid 7]", 5), ("other [tid 8]", 1)]);
+}
+
+#[test]
+fn of_many_lanes_the_last_is_of_all_others() {
+    let stacks: Vec<(&str, u64)> = (0..30).map(|number| ("main", 100 - number)).collect();
+    let pids: Vec<u32> = (0..30).collect();
+    let profile = owned(profile(&[stacks]), &pids);
+    let (tree, chart) = super::tree(&profile, &Style::default()).expect("it has windows");
+    let lanes: Vec<&str> = (chart.lanes.iter())
+        .map(|(first, _)| tree.name(&tree.nodes[*first]))
+        .collect();
+    assert_eq!(lanes.len(), 24);
+    assert_eq!(
+        (lanes[0], lanes[22], lanes[23]),
+        ("sh (0)", "sh (22)", "[7 others]")
+    );
+    let all: u64 = (0..30).map(|number| 100 - number).sum();
+    assert_eq!(chart.weights[0], all);
 }

@@ -19,7 +19,12 @@ function rounded(pixels) {
   return Math.round(pixels * 100) / 100;
 }
 
-// The top of a frame's row; the root's is where the page leaves it, all others have a fixed place.
+// The row of a frame, from the root's. Lanes stand above one another, until one is zoomed to.
+function rowOf(node) {
+  return graph.depth[node] + (view.zoom === 0 ? graph.below[node] : 0);
+}
+
+// The top of a row; the root's is where the page leaves it, all others have a fixed place.
 function rowY(depth) {
   if (view.inverted) {
     return view.top + depth * graph.height;
@@ -55,7 +60,7 @@ function collect(least) {
   }
   for (let i = view.zoom; i !== graph.end[view.zoom]; i += 1) {
     const width = graph.total[i] * view.scale;
-    const depth = graph.depth[i];
+    const depth = rowOf(i);
     if (i === view.zoom ? true : !less(width, least)) {
       wide.push(i);
       levels = Math.max(levels, depth + 1);
@@ -156,7 +161,7 @@ function ticks() {
       continue;
     }
     const width = graph.total[i] * view.scale;
-    const depth = graph.depth[i];
+    const depth = rowOf(i);
     if (less(width, view.least) ? less(depth, view.levels) : false) {
       const x = frameX(i);
       if (less(x, last[depth] + 1)) {
@@ -194,11 +199,11 @@ function draw() {
     return { x: span.x, y: rowY(span.depth), width: span.end - span.x };
   })));
   for (let node = graph.parent[view.zoom]; less(0, node); node = graph.parent[node]) {
-    drawFrame(node, rowY(graph.depth[node]), PAD, inner, 'fg-ancestor');
+    drawFrame(node, rowY(rowOf(node)), PAD, inner, 'fg-ancestor');
   }
   for (const node of found.wide) {
     if (node !== 0) {
-      drawFrame(node, rowY(graph.depth[node]), frameX(node), graph.total[node] * view.scale, 'fg-frame');
+      drawFrame(node, rowY(rowOf(node)), frameX(node), graph.total[node] * view.scale, 'fg-frame');
     }
   }
   layers.ticks.setAttribute('d', boxes(ticks()));
@@ -215,7 +220,7 @@ function showPointed() {
     layers.outline.setAttribute('visibility', 'hidden');
   } else {
     const outline = {
-      x: frameX(node), y: node === 0 ? view.rootY : rowY(graph.depth[node]),
+      x: frameX(node), y: node === 0 ? view.rootY : rowY(rowOf(node)),
       width: Math.max(1, frameWidth(node)), height: graph.height - 1, visibility: 'visible',
     };
     for (const name of Object.keys(outline)) {
@@ -232,7 +237,7 @@ function frameAt(x, y) {
     return 0;
   }
   const row = Math.floor((y - rowY(0)) / graph.height);
-  const depth = view.inverted ? row : -row;
+  let depth = view.inverted ? row : -row;
   let node = view.zoom;
   if (less(depth, 1)) {
     return -1;
@@ -247,6 +252,10 @@ function frameAt(x, y) {
   if (less(x, PAD) || less(view.width - PAD, x)) {
     return -1;
   }
+  if (graph.lanes ? node === 0 : false) {
+    node = laneAt(depth);
+    depth -= graph.below[node];
+  }
   while (graph.depth[node] !== depth) {
     let child = node + 1;
     while (child !== graph.end[node] ? !less(weight, graph.left[child] + graph.total[child]) : false) {
@@ -260,6 +269,15 @@ function frameAt(x, y) {
   return isDrawn(node) || spanOf(node) ? node : -1;
 }
 
+// The lane that a row is in; the last one has all rows above it.
+function laneAt(row) {
+  let lane = 1;
+  while (graph.end[lane] !== graph.count ? less(graph.below[graph.end[lane]], row) : false) {
+    lane = graph.end[lane];
+  }
+  return lane;
+}
+
 function isDrawn(node) {
   return node === view.zoom ? true : !less(graph.total[node] * view.scale, view.least);
 }
@@ -268,6 +286,6 @@ function isDrawn(node) {
 function spanOf(node) {
   const x = frameX(node);
   return view.spans.find(function (span) {
-    return span.depth !== graph.depth[node] || less(x, span.x) ? false : less(x, span.end);
+    return span.depth !== rowOf(node) || less(x, span.x) ? false : less(x, span.end);
   });
 }

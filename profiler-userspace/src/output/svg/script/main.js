@@ -105,7 +105,7 @@ function reveal(node) {
   if (!less(part.bottom - part.top, view.height - 1)) {
     return;
   }
-  const y = rowY(graph.depth[node]);
+  const y = rowY(rowOf(node));
   const rows = 3 * graph.height;
   const by = view.inverted
     ? y - rows - (part.top + view.top)
@@ -308,7 +308,7 @@ function walkTo(node) {
   view.pointed = node;
   showPointed();
   const part = seen();
-  const y = rowY(graph.depth[node]);
+  const y = rowY(rowOf(node));
   const hidden = less(y, part.top + view.top) || less(part.bottom - view.bottom - 2 * graph.height, y);
   if (hidden) {
     reveal(node);

@@ -115,6 +115,8 @@ function unpack(buffer) {
   // What was counted: in a flame chart widths are times.
   graph.weight = graph.chart ? numbers(count) : graph.total;
   graph.windows = graph.chart ? spans(numbers(3 * number())) : [];
+  // Lanes are what the root calls: all begin where it does.
+  graph.lanes = graph.chart ? number() === 1 : false;
   // The weight of all that is left of a frame.
   graph.left = new Float64Array(count);
   graph.parent[0] = -1;
@@ -131,7 +133,7 @@ function unpack(buffer) {
     if (i !== 0) {
       const parent = graph.parent[i];
       graph.end[parent] = Math.max(graph.end[parent], graph.end[i]);
-      graph.total[parent] += graph.total[i];
+      graph.total[parent] += graph.lanes ? (parent === 0 ? 0 : graph.total[i]) : graph.total[i];
       if (graph.chart) {
         graph.weight[parent] += graph.weight[i];
       }
@@ -142,7 +144,18 @@ function unpack(buffer) {
     const parent = graph.parent[i];
     filled[parent] += gaps ? gaps[i - 1] : 0;
     graph.left[i] = graph.left[parent] + filled[parent];
-    filled[parent] += graph.total[i];
+    filled[parent] = graph.lanes ? (parent === 0 ? 0 : filled[parent] + graph.total[i]) : filled[parent] + graph.total[i];
+  }
+  // How many rows are below the lane of each frame.
+  graph.below = new Uint32Array(count);
+  let below = 0;
+  for (let lane = 1; graph.lanes ? lane !== count : false; lane = graph.end[lane]) {
+    let rows = 0;
+    for (let i = lane; i !== graph.end[lane]; i += 1) {
+      graph.below[i] = below;
+      rows = Math.max(rows, graph.depth[i]);
+    }
+    below += rows;
   }
   return graph;
 }

@@ -1,0 +1,112 @@
+//! Lanes of a flame chart: one for each thread or process.
+//!
+//! In: a profile's labels, and what its samples weigh. Out: for each label its lane, the busiest first, and what each lane is
+//! called. Of many lanes the last stands for all the rest, so that pictures stay pictures; it says so.
+
+use crate::profile::{CallTree, Frame, FrameKind, Labels, Profile};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+
+/// More lanes make a picture of many screens; the HTML page has as many as there are.
+const MOST_LANES: usize = 24;
+
+/// Which lane samples are in.
+pub(super) struct Lanes {
+    /// What each is called; none where there is but one chart.
+    pub(super) names: Vec<Frame>,
+    /// By labels.
+    of_labels: Vec<u32>,
+}
+
+impl Lanes {
+    /// Those of a profile: of threads where these are told apart, else of processes.
+    pub(super) fn new(profile: &Profile, tree: &CallTree) -> Self {
+        let labels: Vec<&Labels> = profile.all_labels().collect();
+        let by_thread = labels.iter().any(|labels| labels.tid.is_some());
+        if !(by_thread || labels.iter().any(|labels| labels.pid.is_some())) {
+            return Self::none(labels.len());
+        }
+        let key = |labels: &Labels| (labels.pid, labels.tid.filter(|_| by_thread));
+        let mut weights: HashMap<Key, (u64, BTreeMap<String, u64>)> = HashMap::new();
+        for sample in tree.samples() {
+            let labels = labels[sample.labels.0 as usize];
+            let (all, names) = weights.entry(key(labels)).or_default();
+            let named = names.entry(name(labels, by_thread)).or_default();
+            for sum in [all, named] {
+                *sum = sum.saturating_add(sample.weight);
+            }
+        }
+        // Threads may change their names; the one with most weight is the lane's.
+        let mut order: Vec<(Reverse<u64>, String, Key)> = (weights.into_iter())
+            .map(|(key, (all, names))| {
+                let most = names.into_iter().max_by_key(|(_, weight)| *weight);
+                let (name, _) = most.unwrap_or_default();
+                (Reverse(all), name, key)
+            })
+            .collect();
+        order.sort();
+        let last = MOST_LANES - 1;
+        let rest = order.len().saturating_sub(last);
+        let mut names: Vec<Frame> = Vec::new();
+        let mut places: HashMap<Key, u32> = HashMap::new();
+        for (number, (_, name, key)) in order.into_iter().enumerate() {
+            let is_own = number < last || rest == 1;
+            if number <= last {
+                let name = match is_own {
+                    true => name,
+                    false => format!("[{rest} others]"),
+                };
+                let kind = if is_own {
+                    FrameKind::Label
+                } else {
+                    FrameKind::Mark
+                };
+                names.push(Frame { name, kind });
+            }
+            places.insert(key, number.min(last) as u32);
+        }
+        if names.len() < 2 {
+            return Self::none(labels.len());
+        }
+        let place = |labels: &&Labels| places.get(&key(labels)).copied().unwrap_or_default();
+        Self {
+            of_labels: labels.iter().map(place).collect(),
+            names,
+        }
+    }
+
+    /// One chart for all of so many labels.
+    fn none(labels: usize) -> Self {
+        Self {
+            names: Vec::new(),
+            of_labels: vec![0; labels],
+        }
+    }
+
+    /// The lane of samples with these labels, an index of the profile's.
+    pub(super) fn of(&self, labels: usize) -> u32 {
+        self.of_labels[labels]
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.names.len().max(1)
+    }
+}
+
+/// A process and, where these are told apart, its thread.
+type Key = (Option<u32>, Option<u32>);
+
+/// A thread or process as its lane is called.
+fn name(labels: &Labels, by_thread: bool) -> String {
+    let (number, name) = match by_thread {
+        true => (labels.tid, labels.thread().or(labels.name())),
+        false => (labels.pid, labels.name()),
+    };
+    let name = name.unwrap_or("[no name]");
+    match number {
+        Some(tid) if by_thread => format!("{name} [tid {tid}]"),
+        Some(pid) => format!("{name} ({pid})"),
+        None => name.to_owned(),
+    }
+}
