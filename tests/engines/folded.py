@@ -12,7 +12,7 @@ if engine == "duckdb":
     rows = duckdb.sql(
         f"""
         SELECT array_to_string(list_prepend(coalesce(process, thread),
-                   list_transform(list_reverse(stack), frame -> frame.function)), ';') AS line,
+                   [frame.function for frame in list_reverse(stack)]), ';') AS line,
                sum(value) AS total
         FROM '{files}' WHERE outcome = 'recorded' GROUP BY line ORDER BY line
         """

@@ -26,6 +26,7 @@ pub(crate) fn corpus() -> Vec<Seed> {
         golden("inputs/systemtap.txt"),
         unpacked(&golden("raw.pb.gz")),
         golden("raw.pb.gz"),
+        table(&golden("raw.pb.gz")),
     ];
     files.extend(
         [
@@ -42,6 +43,17 @@ pub(crate) fn corpus() -> Vec<Seed> {
         .map(<[u8]>::to_vec),
     );
     files.into_iter().map(whole).collect()
+}
+
+/// A profile of another kind as Parquet.
+fn table(of: &[u8]) -> Vec<u8> {
+    let file = File::of(of).expect("our own file is known");
+    let reading = file.read(&Wanted::default());
+    let profile = reading.expect("our own file can be read").profile;
+    let mut bytes = Vec::new();
+    output::write(&profile, Format::PARQUET, &Style::default(), &mut bytes)
+        .expect("memory can be written");
+    bytes
 }
 
 fn unpacked(gzipped: &[u8]) -> Vec<u8> {

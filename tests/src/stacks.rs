@@ -10,7 +10,7 @@ use bytes::Bytes;
 use flate2::read::GzDecoder;
 use parquet::file::reader::FileReader as _;
 use parquet::file::serialized_reader::SerializedFileReader;
-use parquet::record::{Field, ListAccessor as _};
+use parquet::record::Field;
 use serde_json::Value;
 
 use crate::protobuf::Message;

@@ -1,9 +1,10 @@
 //! A service: each window comes to its servers, whatever these do meanwhile.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use flame_bpf_tests::stacks::Stacks;
+use flame_bpf_tests::stacks::{self, Stacks};
 use flame_bpf_tests::{Answer, Invocation, ProfileServer, Program, Run, Running, kernel_test};
 use rustix::process::Signal;
 use tempfile::tempdir;
@@ -132,4 +133,96 @@ fn options_are_read_again_unless_they_are_wrong() {
     );
     assert!(run.stderr.contains("--nonsense"), "{}", run.stderr);
     assert!(server.has_text("shop"));
+}
+
+/// Files below a folder whose names end so.
+fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).expect("it can be read") {
+        let path = entry.expect("it can be read").path();
+        match path.is_dir() {
+            true => found.extend(files(&path, end)),
+            false if path.to_string_lossy().ends_with(end) => found.push(path),
+            false => {}
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Stacks that `render` shows of a file or a folder.
+fn rendered(path: &Path) -> Stacks {
+    let run = Invocation::new("render -f")
+        .arg(path.display())
+        .run()
+        .expect_no_panic()
+        .expect_code(0);
+    stacks::of_folded(&run.stdout)
+}
+
+#[kernel_test]
+fn an_hour_that_is_over_becomes_a_table_also_after_a_kill() {
+    let store = tempdir().expect("a temporary folder can be made");
+    let workload = Program::c("shares").start(&[]);
+    let start = || {
+        let mut running = Invocation::new("service -v -F 997 --window 1s")
+            .path("--store", store.path())
+            .flag("-p", workload.pid())
+            .start();
+        running.wait_until_attached();
+        running
+    };
+    let killed = start();
+    std::thread::sleep(Duration::from_millis(3500));
+    killed.signal(Signal::KILL);
+    drop(killed);
+    let recordings = files(store.path(), ".fbpf");
+    assert!(!recordings.is_empty() && files(store.path(), ".parquet").is_empty());
+    let expected: Vec<Stacks> = recordings.iter().map(|path| rendered(path)).collect();
+    // As if that had been long ago, and something was not finished.
+    let day = recordings[0].parent().expect("it has a folder");
+    let before = day.with_file_name("date=2020-02-29");
+    fs::rename(day, &before).expect("it can be renamed");
+    let unfinished = before.join(".table-x");
+    fs::write(&unfinished, "PAR1").expect("it can be written");
+    let second = start();
+    wait_until(|| !files(&before, ".parquet").is_empty() && files(&before, ".fbpf").is_empty());
+    assert!(!unfinished.exists());
+    let tables = files(&before, ".parquet");
+    let sum: u64 = expected.iter().map(total).sum();
+    assert_eq!(total(&rendered(&tables[0])), sum);
+    assert!(sum > 0);
+    if let [expected] = &*expected {
+        let bytes = fs::read(&tables[0]).expect("it is there");
+        assert_eq!(total(&stacks::of_parquet(&bytes)), total(expected));
+        assert!(rendered(&tables[0]) == *expected, "stacks are others");
+    }
+    std::thread::sleep(Duration::from_millis(2500));
+    let second = ended(second);
+    // The hour under way has its table, too, and its recordings are kept for the next run.
+    assert_eq!(
+        total(&rendered(store.path())),
+        sum + second.balance().recorded
+    );
+    assert!(!files(store.path(), ".fbpf").is_empty());
+}
+
+#[kernel_test]
+fn the_oldest_tables_go() {
+    let store = tempdir().expect("a temporary folder can be made");
+    let host = rustix::system::uname();
+    let host = store
+        .path()
+        .join(format!("host={}", host.nodename().to_string_lossy()));
+    let day = host.join("date=2020-02-29");
+    fs::create_dir_all(&day).expect("folders can be made");
+    fs::write(day.join("13.parquet"), "old").expect("it can be written");
+    let workload = Program::c("shares").start(&[]);
+    let mut running = Invocation::new("service --window 1s --store-age 2h")
+        .path("--store", store.path())
+        .flag("-p", workload.pid())
+        .start();
+    running.wait_until_attached();
+    wait_until(|| !day.exists());
+    ended(running);
 }

@@ -6,12 +6,19 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use fastrand::Rng;
 use flame_bpf::input::{self, File, Wanted};
 use flame_bpf::output::{self, EventTable, Format, Style};
+use flame_bpf::profile::cgroup::{Cgroup, CgroupPattern};
 use flame_bpf::profile::fold::{self, FoldStyle};
-use flame_bpf::profile::{Labels, Profile, Unit};
+use flame_bpf::profile::select::Selection;
+use flame_bpf::profile::{
+    Frame, FrameKind, FrameProfile, Labels, Profile, Sample, Unit, Window, WindowIndex,
+    WindowTotals,
+};
 use flame_bpf_tests::{Invocation, MadeUp, engines, python, require, stacks};
 use parquet::record::Field;
 use tempfile::tempdir;
@@ -168,7 +175,7 @@ fn a_recording_and_its_table_are_rendered_alike() {
             "-f --annotate --delimited",
             "-f",
             "-f --process app",
-            "-f --focus main",
+            "-f --hide x",
         ] {
             assert_eq!(
                 render(&table, flags),
@@ -223,10 +230,9 @@ fn summed(engine: &str, files: &str) -> String {
 fn an_engine_adds_up_what_render_shows() {
     let packages = require!(python().and_then(|_| engines()));
     let folder = tempdir().expect("a temporary folder can be made");
-    // Of ten hosts.
-    let recordings = ["raw.fbpf", "raw-windows.fbpf"];
+    let name = "raw-windows.fbpf";
     let mut expected = BTreeMap::new();
-    for (host, name) in (0..10).zip(recordings.iter().cycle()) {
+    for host in 0..10 {
         let place = folder.path().join(format!("host=h{host}/date=2026-11-22"));
         fs::create_dir_all(&place).expect("folders can be made");
         let table = place.join("14.parquet");
@@ -274,4 +280,130 @@ fn broken_tables_are_refused_in_one_sentence() {
         assert_eq!(errors.len(), 1, "{}", run.stderr);
         assert!(errors[0].contains("Parquet"), "{}", run.stderr);
     }
+}
+
+/// An hour of a server with two busy CPUs, 19 samples a second on each, as a store has it: in windows of a minute. Each of eight units
+/// has 300 stacks, of which few are frequent, as Zipf has it.
+fn hour_of_servers() -> Profile {
+    let mut rng = Rng::with_seed(1);
+    let windows = 60;
+    let end = Duration::from_secs(3600);
+    let start = Duration::ZERO;
+    let mut made = FrameProfile::new(Profile::new(Unit::Samples, Window { start, end }));
+    let name = |unit: usize, number: usize| {
+        let ends = [
+            "::poll",
+            "_locked",
+            "Handler.handle",
+            "<T>::next",
+            "(int, char const*)",
+            "",
+        ];
+        format!(
+            "unit{unit}_module{}::function_{number}{}",
+            number % 17,
+            ends[number % ends.len()]
+        )
+    };
+    let mut windows_of = Vec::new();
+    let mut per_unit = Vec::new();
+    for unit in 0..8 {
+        let functions: Vec<String> = (0..900).map(|number| name(unit, number)).collect();
+        // A stack is one before, from some depth on with other functions.
+        let mut stacks: Vec<Vec<usize>> = vec![vec![0, 1, 2, 3]];
+        while stacks.len() < 300 {
+            let mut stack = stacks[rng.usize(..stacks.len())].clone();
+            stack.truncate(rng.usize(2..=stack.len()));
+            let depth = rng.usize(8..40).max(stack.len() + 1);
+            while stack.len() < depth {
+                stack.push(rng.usize(..functions.len()));
+            }
+            stacks.push(stack);
+        }
+        per_unit.push((functions, stacks));
+    }
+    let sums: Vec<f64> = (1..=300)
+        .scan(0.0, |sum, rank| {
+            *sum += 1.0 / f64::from(rank).powf(1.1);
+            Some(*sum)
+        })
+        .collect();
+    for window in 0..windows {
+        made.group(window);
+        for _ in 0..2_280 {
+            let unit = rng.usize(0..8).min(rng.usize(0..8));
+            let at = rng.f64() * sums[sums.len() - 1];
+            let rank = sums.partition_point(|sum| *sum < at);
+            let (functions, stacks) = &per_unit[unit];
+            let frames: Vec<Frame> = stacks[rank]
+                .iter()
+                .map(|function| Frame {
+                    name: functions[*function].clone(),
+                    kind: FrameKind::User,
+                })
+                .collect();
+            let labels = Labels {
+                process: Some(format!("server{unit}")),
+                cgroup: Some(Cgroup::of_path(format!("/system.slice/unit{unit}.service")).into()),
+                ..Labels::default()
+            };
+            let place = made.push_of(labels, &frames, 1, 1);
+            windows_of.resize(windows_of.len().max(place + 1), 0);
+            windows_of[place] = window;
+        }
+    }
+    let mut profile = made.into_profile();
+    profile.change_samples(|place, sample| {
+        Some(Sample {
+            window: WindowIndex(windows_of[place]),
+            ..sample
+        })
+    });
+    profile.windows = (0..windows)
+        .map(|window| WindowTotals {
+            window: Window {
+                start: window * Duration::from_secs(60),
+                end: (window + 1) * Duration::from_secs(60),
+            },
+            firings: 4_560,
+            filtered: 2_280,
+            ..WindowTotals::default()
+        })
+        .collect();
+    profile.origin.started = Some(SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_374_000));
+    profile
+}
+
+#[test]
+fn an_hour_of_servers_takes_three_bytes_a_sample() {
+    let profile = hour_of_servers();
+    let bytes = written(&profile);
+    let samples = profile.total_count();
+    let per_sample = bytes.len() as f64 / samples as f64;
+    if let Some(path) = std::env::var_os("FLAME_BPF_HOUR") {
+        fs::write(path, &bytes).expect("it can be written");
+    }
+    assert!(
+        per_sample <= 3.0,
+        "{} bytes of {samples} samples",
+        bytes.len()
+    );
+    let cgroups = [CgroupPattern::unit("unit3")];
+    let wanted = Wanted {
+        cgroups: &cgroups,
+        ..Wanted::default()
+    };
+    let file = File::of(&*bytes).expect("it is known");
+    let read = file.read(&wanted).expect("it can be read").profile;
+    let of = |profile: Profile| {
+        let selection = Selection {
+            cgroups: cgroups.to_vec(),
+            ..Selection::default()
+        };
+        let selected = selection.of(profile).expect("there are cgroups");
+        let left_out: u64 = selected.left_out.iter().map(|of| of.weight).sum();
+        (folded(&selected.profile), left_out)
+    };
+    // What is left out is counted, though its stacks were not read.
+    assert!(of(read) == of(profile), "a unit reads otherwise");
 }

@@ -115,7 +115,7 @@ fn a_service_tells_how_it_stands() {
     let server = ProfileServer::start(&[]);
     let (sender, _said) = started(&server.url());
     let senders = std::slice::from_ref(&sender);
-    let board = Arc::new(Board::new(senders, Duration::from_secs(10)));
+    let board = Arc::new(Board::new(senders, None, Duration::from_secs(10)));
     let mut standing = Standing::default();
     standing.add("cpu-clock".to_owned(), [5, 6, 7]);
     board.window(standing);

@@ -9,6 +9,7 @@ use crate::output::request::Protocol;
 use crate::plan::Service;
 use crate::profile::fold::visible;
 use crate::send::{Destination, Limits, Secret, Tls};
+use crate::store;
 use anyhow::{Context as _, Result, bail, ensure};
 use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
@@ -25,7 +26,15 @@ pub(super) const USUAL_HZ: u64 = 19;
 /// Room for windows that wait for a server unless said, in mebibytes.
 const USUAL_SPOOL_MIB: u32 = 256;
 
-/// Record without end, at 19 Hz unless -F or -c says otherwise, and send each window to servers that take profiles
+/// Room for tables unless said, in mebibytes.
+const USUAL_STORE_MIB: u32 = 4096;
+
+/// How long tables are kept unless said.
+const USUAL_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// Record without end, at 19 Hz unless -F or -c says otherwise, and send each window to servers that take profiles, or keep it
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "flame-bpf service --otlp URL [OPTIONS]",
@@ -81,6 +90,15 @@ pub(super) struct ServiceFlags {
     /// Limit what waits for each server; the oldest windows go first [default: 256]
     #[arg(long, value_name = "MIB", value_parser = value::mebibytes)]
     spool_size: Option<u32>,
+    /// Keep a table (Parquet) of each hour in DIR, for SQL and for render and diff
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+    /// Limit this host's tables there; the oldest go first [default: 4096]
+    #[arg(long, value_name = "MIB", value_parser = value::mebibytes, requires = "store")]
+    store_size: Option<u32>,
+    /// Remove tables that are older [default: 30d]
+    #[arg(long, value_name = "TIME", value_parser = value::duration, requires = "store")]
+    store_age: Option<Duration>,
     /// Answer GET /metrics (Prometheus) and GET /healthz here, such as 127.0.0.1:9464
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
@@ -119,12 +137,23 @@ impl ServiceFlags {
             }
         }
         ensure!(
-            !destinations.is_empty(),
-            "there is nowhere to send to; name a server with --otlp URL, --pyroscope URL or --parca URL"
+            !destinations.is_empty() || self.store.is_some(),
+            "there is nowhere to send to; name a server with --otlp URL, --pyroscope URL or --parca URL, or a folder with --store DIR"
         );
+        let interval = interval.unwrap_or(USUAL_INTERVAL);
+        ensure!(
+            self.store.is_none() || interval <= HOUR,
+            "--store keeps hours, and windows of --window {} s are longer",
+            interval.as_secs()
+        );
+        let limits = store::Limits {
+            age: self.store_age.unwrap_or(USUAL_AGE),
+            bytes: u64::from(self.store_size.unwrap_or(USUAL_STORE_MIB)) << 20,
+        };
         Ok(Service {
-            interval: interval.unwrap_or(USUAL_INTERVAL),
+            interval,
             destinations,
+            store: self.store.map(|folder| (folder, limits)),
             limits: Limits {
                 folder: self.spool,
                 bytes: u64::from(self.spool_size.unwrap_or(USUAL_SPOOL_MIB)) << 20,

@@ -19,7 +19,7 @@ mod systemtap;
 mod tests;
 mod text;
 
-pub use parquet_file::read_files;
+pub use parquet_file::{made_of, read_files};
 
 use crate::profile::cgroup::CgroupPattern;
 use crate::profile::{Profile, Unit, fold};

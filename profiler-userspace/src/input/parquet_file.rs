@@ -62,6 +62,16 @@ pub fn read_files(
     Ok(rows.finish(&survey, files))
 }
 
+/// Names of the files that a table was made of.
+///
+/// # Errors
+/// When it is no table.
+pub fn made_of(bytes: Bytes) -> Result<Vec<String>, Error> {
+    let table = Table::new(bytes)?;
+    let facts = table.value(KEY).and_then(Facts::read);
+    Ok(facts.unwrap_or_default().made_of)
+}
+
 /// A file that is not as such files are.
 fn broken(problem: &str) -> Error {
     Error::Whole(format!(
@@ -90,10 +100,14 @@ struct Rows<'a> {
     lost: u32,
 }
 
+/// A column, if it is there, and its cells of some rows.
+type TextColumn = (Option<Column<ByteArrayType>>, Cells<u32>);
+type NumberColumn = (Option<Column<Int64Type>>, Cells<Option<i64>>);
+
 /// The columns of a group of rows that are no frames.
 struct Flat {
-    texts: [(Option<Column<ByteArrayType>>, Cells<u32>); TEXTS.len()],
-    numbers: [(Option<Column<Int64Type>>, Cells<Option<i64>>); NUMBERS.len()],
+    texts: [TextColumn; TEXTS.len()],
+    numbers: [NumberColumn; NUMBERS.len()],
 }
 
 /// Columns of texts, and whether they must be there.
@@ -172,8 +186,8 @@ impl Flat {
 
 /// The columns of frames.
 struct Frames {
-    texts: [(Option<Column<ByteArrayType>>, Cells<u32>); 5],
-    line: (Option<Column<Int64Type>>, Cells<Option<i64>>),
+    texts: [TextColumn; 5],
+    line: NumberColumn,
 }
 
 /// Columns of frames, in the order of [`Raw`] but for the line, which is the last.
@@ -299,35 +313,25 @@ impl<'a> Rows<'a> {
 
     /// Takes some rows, and reads the stacks of those that are wanted.
     fn batch(&mut self, rows: usize, flat: &Flat, frames: &mut Frames) -> Result<(), Error> {
-        let mut row = 0;
+        let cells = (0..rows).map(|row| self.row(row, flat));
+        let cells = cells.collect::<Result<Vec<Option<RowCells>>, Error>>()?;
+        let has_stack = |row: &Option<RowCells>| row.as_ref().is_some_and(|row| row.has_stack);
         let mut stack = Vec::new();
-        while row < rows {
-            let first = self.row(row, flat)?;
-            // As many rows as are read, or passed over, at once.
-            let mut run = vec![first];
-            let has_stack = run[0].as_ref().is_some_and(|row| row.has_stack);
-            while row + run.len() < rows {
-                let next = self.row(row + run.len(), flat)?;
-                let also = next.as_ref().is_some_and(|row| row.has_stack);
-                if also != has_stack {
-                    break;
-                }
-                run.push(next);
-            }
-            match has_stack {
+        // As many rows as are read, or passed over, at once.
+        for run in cells.chunk_by(|row, next| has_stack(row) == has_stack(next)) {
+            match run.first().is_some_and(has_stack) {
                 true => frames.read(run.len(), &mut self.texts)?,
                 false => frames.skip(run.len())?,
             }
-            row += run.len();
-            for (at, wanted) in run.into_iter().enumerate() {
-                let Some(wanted) = wanted else {
+            for (at, row) in run.iter().enumerate() {
+                let Some(row) = row else {
                     continue;
                 };
                 stack.clear();
-                if wanted.has_stack {
+                if row.has_stack {
                     frames.of_row(at, &mut stack)?;
                 }
-                self.push(wanted, &stack);
+                self.push(row, &stack);
             }
         }
         Ok(())
@@ -408,7 +412,7 @@ impl<'a> Rows<'a> {
         }))
     }
 
-    fn push(&mut self, row: RowCells, frames: &[Raw]) {
+    fn push(&mut self, row: &RowCells, frames: &[Raw]) {
         let stack = self
             .parts
             .stack(&mut self.profile, &self.texts, frames, row.state);

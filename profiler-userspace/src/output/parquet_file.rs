@@ -124,7 +124,7 @@ fn properties(facts: &Facts) -> WriterProperties {
 }
 
 /// Rows in groups, none of which has very many rows or frames.
-fn groups<'r>(rows: &'r Rows) -> impl Iterator<Item = &'r [Row]> {
+fn groups(rows: &Rows) -> impl Iterator<Item = &[Row]> {
     let mut rest = rows.all();
     std::iter::from_fn(move || {
         let (mut end, mut frames) = (0, 0);

@@ -106,6 +106,21 @@ impl<'a> Symbolizer<'a> {
         self.without_loops(symbolized).profile
     }
 
+    /// What a raw recording keeps of an event. `names`: those that others ask for, too.
+    pub(crate) fn kept(
+        &self,
+        normalized: &NormalizedProfile,
+        Code { processes, objects }: Code<'_>,
+        kernel: &KernelSymbols,
+        names: &NameCache,
+    ) -> Stored {
+        self.with_sources(|sources| {
+            let names = Some(names);
+            let sources = &Sources { names, ..*sources };
+            symbolize::store(normalized, objects, processes, kernel, sources)
+        })
+    }
+
     /// Names what an event brought, as far as its outputs want names. `names`: those that others ask for, too.
     pub(crate) fn event(
         &self,

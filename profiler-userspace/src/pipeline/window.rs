@@ -18,7 +18,7 @@ use crate::report::cost::{self, Cost};
 use crate::report::findings::{self, Finding, Summary};
 use crate::report::stack_counts::StackCounts;
 use crate::report::{stacks, verbose};
-use crate::symbolize::{KernelNameCache, KernelSymbols, NameCache, Objects};
+use crate::symbolize::{KernelNameCache, KernelSymbols, NameCache, Objects, Stored};
 use crate::unwind::loader::Loaded;
 use anyhow::Result;
 use foldhash::HashSet;
@@ -78,6 +78,15 @@ impl WindowProfile<'_> {
             objects: &self.objects,
         };
         (self.symbolizer).profile(event, normalized, code, &self.kernel, names)
+    }
+
+    /// What a raw recording keeps of an event's stacks. `names`: those that others ask for, too.
+    pub(crate) fn stored(&self, normalized: &NormalizedProfile, names: &NameCache) -> Stored {
+        let code = Code {
+            processes: self.processes,
+            objects: &self.objects,
+        };
+        (self.symbolizer).kept(normalized, code, &self.kernel, names)
     }
 
     /// An event's stacks with names, as far as its outputs want them. `names`: those that others ask for, too.

@@ -1,7 +1,9 @@
 //! A recording without end, whose windows are sent as they end.
 
 use crate::send::{Destination, Limits, Tls};
+use crate::store;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Where windows go, and what is kept if a server does not take them.
@@ -9,8 +11,10 @@ use std::time::Duration;
 pub struct Service {
     /// How long windows are. They begin at multiples of it by the clock.
     pub interval: Duration,
-    /// Servers; never empty, none twice.
+    /// Servers, none twice; not empty unless there is a store.
     pub destinations: Vec<Destination>,
+    /// Folder of tables, and how much is kept there; none where nothing is.
+    pub store: Option<(PathBuf, store::Limits)>,
     /// Room for what waits for each of them.
     pub limits: Limits,
     /// Certificates.

@@ -4,7 +4,8 @@
 //! notices to systemd. Never: takes anything but these two requests.
 
 use super::Sender;
-use super::queue::{Counts, Queue, Sum};
+use super::queue::{Counts as Sent, Queue, Sum};
+use crate::store::Counts;
 use anyhow::{Context as _, Result};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::ConstCounter;
@@ -15,6 +16,8 @@ use sd_notify::NotifyState;
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
@@ -45,6 +48,7 @@ impl Standing {
 /// Sums of all windows.
 pub struct Board {
     destinations: Vec<(&'static str, String, Arc<Queue>)>,
+    store: Option<Arc<Counts>>,
     interval: Duration,
     sums: Mutex<Sums>,
 }
@@ -56,14 +60,15 @@ struct Sums {
 }
 
 impl Board {
-    /// One without windows.
-    pub fn new(senders: &[Sender], interval: Duration) -> Self {
+    /// One without windows. `store`: the counts of what is kept here, if anything is.
+    pub fn new(senders: &[Sender], store: Option<Arc<Counts>>, interval: Duration) -> Self {
         let of = |sender: &Sender| {
             let queue = Arc::clone(&sender.queue);
             (sender.protocol.name(), sender.url.clone(), queue)
         };
         Self {
             destinations: senders.iter().map(of).collect(),
+            store,
             interval,
             sums: Mutex::new(Sums {
                 firings: Standing::default(),
@@ -211,6 +216,24 @@ impl Board {
             "Profiles that a server did not want",
             rejected,
         );
+        if let Some(store) = &self.store {
+            let of = |(outcome, count): (&str, &AtomicU64)| {
+                (vec![("outcome", outcome.to_owned())], count.load(Relaxed))
+            };
+            let tables = [
+                ("written", &store.written),
+                ("failed", &store.failed),
+                ("expired", &store.expired),
+            ];
+            counter(
+                "store_tables",
+                "Tables of hours, by what became of them; failed ones are tried again",
+                tables.map(of).to_vec(),
+            );
+            let bytes = Gauge::<i64>::default();
+            bytes.set(i64::try_from(store.bytes.load(Relaxed)).unwrap_or(i64::MAX));
+            registry.register("store_bytes", "Bytes in the store", bytes);
+        }
         registry.register("waiting_windows", "Windows that wait for a server", waiting);
         let mut text = String::new();
         encode(&mut text, &registry).expect("a string grows as needed");
@@ -218,7 +241,7 @@ impl Board {
     }
 }
 
-fn by_outcome(counts: &Counts) -> [(&'static str, Sum); 3] {
+fn by_outcome(counts: &Sent) -> [(&'static str, Sum); 3] {
     [
         ("taken", counts.taken),
         ("refused", counts.refused),

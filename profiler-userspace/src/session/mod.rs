@@ -143,7 +143,7 @@ async fn record(plan: &Plan, check: &dyn Fn() -> Result<(), String>) -> Result<O
     drop(urgency);
     let plan = Arc::new(plan);
     let sink: Box<dyn WindowSink> = match (plan.window, &plan.service) {
-        (_, Some(service)) => Box::new(Sent::start(service, &recording_info)?),
+        (_, Some(service)) => Box::new(Sent::start(&plan, service, &recording_info)?),
         _ if plan.live => Box::new(signals.live.begin(&plan, &recording_info)?),
         (Some(length), None) => Box::new(GrowingFiles::new(length, &plan, &recording_info, sinks)),
         (None, None) => Box::new(Files { sinks, source }),

@@ -59,6 +59,29 @@ fn a_service_records_the_machine_rarely_and_in_short_windows() {
 }
 
 #[test]
+fn a_store_is_a_destination_with_limits() {
+    let service = service("service --store /d --store-size 10 --store-age 2d");
+    assert!(service.destinations.is_empty());
+    let (folder, limits) = service.store.unwrap();
+    assert_eq!(folder, Path::new("/d"));
+    assert_eq!((limits.bytes, limits.age.as_secs()), (10 << 20, 2 * 86_400));
+    let file = "store = '/e'\nstore-age = '3h'\n";
+    let of_file = planned("service --config x", file, &[]).unwrap();
+    let (_, limits) = of_file.service.unwrap().store.unwrap();
+    assert_eq!(
+        (limits.bytes >> 20, limits.age),
+        (u64::from(USUAL_STORE_MIB), 3 * HOUR)
+    );
+    for line in [
+        "service --otlp http://a --store-size 1",
+        "service --store /d --window 2h",
+    ] {
+        let error = planned(line, "", &[]).unwrap_err();
+        assert!(error.contains("--store"), "{error}");
+    }
+}
+
+#[test]
 fn headers_may_be_in_files() {
     let line = |value: &str| {
         let mut words = words("service --otlp http://a");

@@ -12,10 +12,13 @@ use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 /// So many rows are handed over at a time.
 const BATCH_ROWS: usize = 2048;
 
+/// The cell of a row.
+type Cell<'a, T> = Box<dyn Fn(&Row) -> Option<T> + 'a>;
+
 /// A column's cells.
 enum Cells<'a> {
-    Text(Box<dyn Fn(&Row) -> Option<ByteArray> + 'a>),
-    Number(Box<dyn Fn(&Row) -> Option<i64> + 'a>),
+    Text(Cell<'a, ByteArray>),
+    Number(Cell<'a, i64>),
     FrameText(fn(&FrameCells) -> Option<&ByteArray>),
     FrameNumber(fn(&FrameCells) -> Option<&i64>),
 }

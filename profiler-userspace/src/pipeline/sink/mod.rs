@@ -5,3 +5,4 @@ pub(crate) mod growing;
 pub(crate) mod screen;
 pub(crate) mod sent;
 mod shared;
+mod stored;

@@ -3,14 +3,15 @@
 //! In: windows. Out: a body for each protocol, event and window, in the queues of the servers; how it stands, for whoever asks; and at the
 //! end a summary. Never waits for a server.
 
+use super::stored::Stored;
 use crate::output::request::{Protocol, Sender as Who};
 use crate::pipeline::facts;
 use crate::pipeline::normalize::EventProfile;
-use crate::pipeline::recording_info::RecordingInfo;
+use crate::pipeline::recording_info::{RecordingInfo, Stop};
 use crate::pipeline::select::select;
 use crate::pipeline::view::viewed;
 use crate::pipeline::window::{Ended, Report, WindowProfile, WindowSink};
-use crate::plan::Service;
+use crate::plan::{Plan, Service};
 use crate::profile::{Labels, Profile};
 use crate::report;
 use crate::report::findings::{self, Finding};
@@ -34,6 +35,8 @@ pub(crate) struct Sent {
     senders: Vec<Sender>,
     names: NameCache,
     board: Arc<Board>,
+    /// None where nothing is stored.
+    store: Option<Stored>,
 }
 
 impl Sent {
@@ -41,14 +44,19 @@ impl Sent {
     ///
     /// # Errors
     /// When a folder, a certificate or an address to listen on cannot be used.
-    pub(crate) fn start(service: &Service, recording_info: &RecordingInfo) -> Result<Self> {
+    pub(crate) fn start(
+        plan: &Arc<Plan>,
+        service: &Service,
+        recording_info: &RecordingInfo,
+    ) -> Result<Self> {
         let say = |sentence: &str| report::print(&format!("flame-bpf: {sentence}\n"));
         let senders = service
             .destinations
             .iter()
             .map(|destination| Sender::start(destination, &service.limits, &service.tls, say));
         let senders = senders.collect::<Result<Vec<_>>>()?;
-        let board = Arc::new(Board::new(&senders, service.interval));
+        let (store, counts) = Stored::start(plan, &recording_info.host)?.unzip();
+        let board = Arc::new(Board::new(&senders, counts, service.interval));
         if let Some(address) = service.listen {
             Board::serve(&board, address)?;
         }
@@ -66,17 +74,28 @@ impl Sent {
             senders,
             names: NameCache::default(),
             board,
+            store,
         })
     }
 
     fn send(&mut self, window: &mut WindowProfile<'_>) -> Result<()> {
         self.names.begin_window();
+        window
+            .events
+            .iter_mut()
+            .for_each(EventProfile::count_drained);
+        if let Some(store) = &mut self.store {
+            store.window(window, &self.names);
+        }
         let mut standing = Standing::default();
-        for mut profile in std::mem::take(&mut window.events) {
-            profile.count_drained();
+        for profile in std::mem::take(&mut window.events) {
             let number = profile.number as u64;
             let (event, [recorded, filtered, lost]) =
                 (profile.event.name(), firings(profile.counted()));
+            if self.senders.is_empty() {
+                standing.add(event, [recorded, filtered, lost]);
+                continue;
+            }
             let (named, left_out) = self.named(profile, window)?;
             let who = Who {
                 recorder: FixedState::with_seed(number).hash_one(self.who.recorder),
@@ -108,17 +127,7 @@ impl Sent {
         let (mut shown, _) = select(viewed, &plan.selection)?;
         let left_out = all.saturating_sub(shown.total_count());
         shown.label_frames = plan.capture.label_frames;
-        shown.change_labels(|labels| Labels {
-            process: labels.name().map(str::to_owned),
-            comm: labels.comm.filter(|_| plan.capture.per_thread),
-            source: labels.source,
-            cgroup: labels.cgroup,
-            cpu: labels.cpu,
-            // A server would make a series of each.
-            pid: None,
-            start: 0,
-            tid: None,
-        });
+        shown.change_labels(|labels| without_ids(labels, plan.capture.per_thread));
         Ok((shown, left_out))
     }
 
@@ -140,6 +149,20 @@ impl Sent {
             });
         }
         Ok(())
+    }
+}
+
+/// Labels without what a server would make a series of each of. Names of threads stay where these are told apart.
+pub(super) fn without_ids(labels: Labels, per_thread: bool) -> Labels {
+    Labels {
+        process: labels.name().map(str::to_owned),
+        comm: labels.comm.filter(|_| per_thread),
+        source: labels.source,
+        cgroup: labels.cgroup,
+        cpu: labels.cpu,
+        pid: None,
+        start: 0,
+        tid: None,
     }
 }
 
@@ -168,6 +191,9 @@ impl WindowSink for Sent {
         let mut sent = Vec::new();
         // All at once: what one of them waits for does not delay the others.
         self.senders.iter().for_each(Sender::close);
+        if let Some(store) = self.store {
+            store.end(ended.recording_info.stop == Stop::Reload);
+        }
         for sender in self.senders {
             let to = sender.url().to_owned();
             sent.push(Finding::new("sent", told(&sender.end(), &to)));
