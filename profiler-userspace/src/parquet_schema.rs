@@ -88,7 +88,7 @@ pub(crate) struct EventFacts {
     pub(crate) threads: String,
     /// How much time of a CPU a sample stands for, in nanoseconds.
     pub(crate) period_ns: Option<u64>,
-    /// What was said of the recording, a line each.
+    /// Summary of the recording, by lines.
     pub(crate) balance: Vec<String>,
 }
 

@@ -165,7 +165,7 @@ fn an_hour_that_is_over_becomes_a_table_also_after_a_kill() {
     let store = tempdir().expect("a temporary folder can be made");
     let workload = Program::c("shares").start(&[]);
     let start = || {
-        let mut running = Invocation::new("service -v -F 997 --window 1s")
+        let mut running = Invocation::new("service -v -F 997 --window 1s --store-age 10000d")
             .path("--store", store.path())
             .flag("-p", workload.pid())
             .start();
@@ -173,7 +173,8 @@ fn an_hour_that_is_over_becomes_a_table_also_after_a_kill() {
         running
     };
     let killed = start();
-    std::thread::sleep(Duration::from_millis(3500));
+    wait_until(|| !files(store.path(), ".fbpf").is_empty());
+    std::thread::sleep(Duration::from_secs(2));
     killed.signal(Signal::KILL);
     drop(killed);
     let recordings = files(store.path(), ".fbpf");
@@ -218,11 +219,12 @@ fn the_oldest_tables_go() {
     fs::create_dir_all(&day).expect("folders can be made");
     fs::write(day.join("13.parquet"), "old").expect("it can be written");
     let workload = Program::c("shares").start(&[]);
-    let mut running = Invocation::new("service --window 1s --store-age 2h")
+    let mut running = Invocation::new("service -v -F 997 --window 1s --store-age 2h")
         .path("--store", store.path())
         .flag("-p", workload.pid())
         .start();
     running.wait_until_attached();
     wait_until(|| !day.exists());
+    std::thread::sleep(Duration::from_millis(1500));
     ended(running);
 }

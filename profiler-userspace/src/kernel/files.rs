@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// At most so many keys are kept.
 const MOST_KEPT: usize = 4096;
 
-/// What a key depends on, as far as `stat` tells: device, inode, and the times of the last changes.
+/// Status by which a key is known again: device, inode, and the times of the last changes.
 type Status = (u64, u64, [i64; 4]);
 
 /// Where the kernel half puts the keys that it is asked for.

@@ -39,7 +39,7 @@ const BLOCK_BYTES: usize = 4096;
 /// From one of [`FrameSections::steps`] to the next: the entries of a block.
 const STEP: usize = BLOCK_BYTES / ENTRY_BYTES;
 
-/// Who searches as often as this reads the steps, which takes as long as a dozen searches.
+/// From so many searches on the steps are read, which takes as long as a dozen searches.
 const MANY_SEARCHES: usize = 16;
 
 /// Descriptions of more bytes than this are left out: ten times the largest known.

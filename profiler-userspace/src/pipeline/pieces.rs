@@ -299,7 +299,7 @@ fn may_have_time(time: Option<Time<'_>>, path: &Path, kind: Kind) -> Result<()> 
     Ok(())
 }
 
-/// What was read of an input of that name, whose samples have the names of hosts or have not.
+/// The piece of an input of that name, whose samples have the names of hosts or have not.
 fn piece(
     asked: &AskedOfForeign<'_>,
     name: String,

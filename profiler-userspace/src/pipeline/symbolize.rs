@@ -106,7 +106,7 @@ impl<'a> Symbolizer<'a> {
         self.without_loops(symbolized).profile
     }
 
-    /// What a raw recording keeps of an event. `names`: those that others ask for, too.
+    /// The part of an event that a raw recording keeps. `names`: those that others ask for, too.
     pub(crate) fn kept(
         &self,
         normalized: &NormalizedProfile,

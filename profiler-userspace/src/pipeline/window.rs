@@ -80,7 +80,7 @@ impl WindowProfile<'_> {
         (self.symbolizer).profile(event, normalized, code, &self.kernel, names)
     }
 
-    /// What a raw recording keeps of an event's stacks. `names`: those that others ask for, too.
+    /// The part of an event's stacks that a raw recording keeps. `names`: those that others ask for, too.
     pub(crate) fn stored(&self, normalized: &NormalizedProfile, names: &NameCache) -> Stored {
         let code = Code {
             processes: self.processes,

@@ -17,7 +17,7 @@ const TABLE: &str = "parquet";
 /// Extension of recordings.
 const RECORDING: &str = "fbpf";
 
-/// What names of recordings that nobody can read end in.
+/// Extension of recordings that nobody can read.
 const BROKEN: &str = "broken";
 
 /// How names of files begin that are not whole.
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(expire(limits(100, 1000)), (0, 700));
         assert_eq!(expire(limits(3, 1000)), (2, 500));
         assert_eq!(expire(limits(3, 300)), (2, 300));
-        // What is not a table yet is never removed.
+        // Recordings that are no table yet are never removed.
         assert_eq!(expire(limits(3, 0)), (2, 100));
         assert!(recording.exists());
     }

@@ -6,6 +6,7 @@
 
 use super::broken;
 use super::checks::{Checks, Chunk};
+use super::guarded::guarded;
 use crate::input::Error;
 use crate::parquet_schema::FRAME;
 use bytes::Bytes;
@@ -14,7 +15,6 @@ use indexmap::IndexSet;
 use parquet::basic::{LogicalType, TimeUnit};
 use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int64Type};
-use parquet::errors::ParquetError;
 use parquet::file::reader::FileReader as _;
 use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::schema::types::ColumnDescriptor;
@@ -60,7 +60,7 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn new(bytes: Bytes) -> Result<Self, Error> {
-        let reader = SerializedFileReader::new(bytes.clone()).map_err(unreadable)?;
+        let reader = guarded(|| SerializedFileReader::new(bytes.clone()))?;
         Ok(Self {
             checks: Checks::new(bytes.len()),
             bytes,
@@ -123,8 +123,7 @@ impl Table {
                 "its column {name} has a wrong number of cells"
             )));
         }
-        let group = self.reader.get_row_group(group).map_err(unreadable)?;
-        let reader = group.get_column_reader(place).map_err(unreadable)?;
+        let reader = guarded(|| self.reader.get_row_group(group)?.get_column_reader(place))?;
         Ok(Some(Column {
             reader: get_typed_column_reader(reader),
             factor: factor(&descriptor),
@@ -137,7 +136,7 @@ impl Table {
     }
 }
 
-/// What numbers are multiplied by: times may be in other units than nanoseconds.
+/// Factor of a column's numbers: times may be in other units than nanoseconds.
 fn factor(descriptor: &ColumnDescriptor) -> i64 {
     match descriptor.logical_type_ref() {
         Some(LogicalType::Timestamp(time)) => match time.unit {
@@ -165,7 +164,7 @@ pub(super) struct Column<T: DataType> {
 impl<T: DataType> Column<T> {
     /// Passes over some rows.
     pub(super) fn skip(&mut self, rows: usize) -> Result<(), Error> {
-        let skipped = self.reader.skip_records(rows).map_err(unreadable)?;
+        let skipped = guarded(|| self.reader.skip_records(rows))?;
         has_all(skipped, rows)
     }
 
@@ -180,9 +179,9 @@ impl<T: DataType> Column<T> {
         self.repeats.clear();
         self.values.clear();
         let (levels, repeats) = (&mut self.levels, &mut self.repeats);
-        let (read, ..) = (self.reader)
-            .read_records(rows, Some(levels), Some(repeats), &mut self.values)
-            .map_err(unreadable)?;
+        let (reader, values) = (&mut self.reader, &mut self.values);
+        let (read, ..) =
+            guarded(|| reader.read_records(rows, Some(levels), Some(repeats), values))?;
         has_all(read, rows)?;
         let mut values = self.values.iter();
         if self.defined == 0 {
@@ -290,8 +289,4 @@ fn has_all(read: usize, rows: usize) -> Result<(), Error> {
         true => Ok(()),
         false => Err(broken("a column ends early")),
     }
-}
-
-fn unreadable(error: ParquetError) -> Error {
-    broken(&error.to_string())
 }

@@ -211,7 +211,7 @@ impl Parts {
             system_name: String::new(),
             file: text(file).into(),
         });
-        // What a kind is called by itself is no file.
+        // The name of a kind itself is no file.
         let is_file = match kind {
             FrameKind::Interpreted(_) => build_id != NONE,
             kind => build_id != NONE || text(module) != kind.module_without_file(),

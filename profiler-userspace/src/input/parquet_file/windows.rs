@@ -2,10 +2,12 @@
 //!
 //! In: the tables' events and times. Out: the event that is shown, the windows of it that are wanted, and by which samples are told apart.
 
+use super::BATCH_ROWS;
 use super::columns::{Cells, Column, Table, Texts};
-use super::{BATCH_ROWS, EventFacts, Facts, KEY, needed};
+use super::group::needed;
 use crate::clock::shown;
 use crate::input::{Error, Wanted};
+use crate::parquet_schema::{EventFacts, Facts, KEY};
 use crate::profile::{Unit, Window, WindowIndex, WindowTotals};
 use crate::text::number::counted;
 use foldhash::{HashMap, HashSet};
@@ -15,7 +17,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Begin and length of a window, in nanoseconds, as rows have them.
 type Raw = (Option<i64>, i64);
 
-/// What tables are of.
+/// Events and windows of tables.
 pub(super) struct Survey {
     /// The event that is shown.
     pub(super) event: String,
@@ -225,7 +227,7 @@ impl Windows {
         place
     }
 
-    /// What is counted in a window.
+    /// Sums of a window.
     pub(super) fn totals(&mut self, window: WindowIndex) -> Option<&mut WindowTotals> {
         self.totals.get_mut(window.0 as usize)
     }
@@ -244,7 +246,7 @@ impl Windows {
         }
     }
 
-    /// What was counted in each; nothing where nobody knows when.
+    /// Sums of each; none where nobody knows when they were.
     pub(super) fn into_totals(self) -> Vec<WindowTotals> {
         match self.started {
             Some(_) => self.totals,
@@ -252,7 +254,7 @@ impl Windows {
         }
     }
 
-    /// What there is to say of them: what the recording said of all of them, where they are of one, and else what was counted.
+    /// Notes on them: those of the recording, where they are all of one, and else sums.
     pub(super) fn notes(&self, is_one: bool, balance: &[String]) -> Vec<(&'static str, String)> {
         let taken = self.places.len();
         if is_one && taken == self.all && !balance.is_empty() {

@@ -54,7 +54,7 @@ impl Stored {
         let renderer = Renderer::start(plan, &folder, limits, &counts)?;
         let mut hours: Vec<Hour> = left.into_iter().map(|(hour, _)| hour).collect();
         hours.dedup();
-        // What is left of the hour that is not over becomes part of its table.
+        // The rest, of the hour that is not over, becomes part of its table.
         for hour in hours.into_iter().filter(|hour| *hour < Hour::of(now)) {
             renderer.submit(Job::Over(hour));
         }

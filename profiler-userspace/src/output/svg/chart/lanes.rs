@@ -26,7 +26,7 @@ impl Lanes {
         if !(by_thread || labels.iter().any(|labels| labels.pid.is_some())) {
             return Self::none(labels.len());
         }
-        let key = |labels: &Labels| (labels.pid, labels.tid.filter(|_| by_thread));
+        let key = |labels: &Labels| Key::of(labels, by_thread);
         let mut weights: HashMap<Key, (u64, BTreeMap<String, u64>)> = HashMap::new();
         for sample in tree.samples() {
             let labels = labels[sample.labels.0 as usize];
@@ -94,8 +94,25 @@ impl Lanes {
     }
 }
 
-/// A process and, where these are told apart, its thread.
-type Key = (Option<u32>, Option<u32>);
+/// A thread, or a process where threads are not told apart.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Key {
+    /// The process, if it is known, and the thread.
+    Thread(Option<u32>, u32),
+    Process(u32),
+    /// Neither is known.
+    Name(String),
+}
+
+impl Key {
+    fn of(labels: &Labels, by_thread: bool) -> Self {
+        match (labels.tid.filter(|_| by_thread), labels.pid) {
+            (Some(tid), pid) => Self::Thread(pid, tid),
+            (None, Some(pid)) => Self::Process(pid),
+            (None, None) => Self::Name(name(labels, by_thread)),
+        }
+    }
+}
 
 /// A thread or process as its lane is called.
 fn name(labels: &Labels, by_thread: bool) -> String {

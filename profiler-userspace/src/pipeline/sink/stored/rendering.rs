@@ -146,7 +146,7 @@ impl Rendering {
         Ok(())
     }
 
-    /// What is left to be done of an hour's recordings: those in a table that others have gone into are done.
+    /// The rest of the work on an hour's recordings: those in a table that others have gone into are done.
     fn task(&self, hour: Hour, mut recordings: Vec<PathBuf>) -> Option<Task> {
         for number in 1.. {
             if recordings.is_empty() {
@@ -233,7 +233,7 @@ impl Rendering {
                 none.clear();
                 none
             };
-            // What was not selected is counted, also where that is all.
+            // Firings that are not selected are counted, also where that is all of them.
             let mut shown = match plan.selection.is_all() {
                 true => profile,
                 false => {
