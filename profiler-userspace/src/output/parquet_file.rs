@@ -160,7 +160,7 @@ impl Write for Written {
     }
 }
 
-/// What the library cannot write, which no profile should be.
+/// Error of the library, which no profile should cause.
 fn unwritable(error: ParquetError) -> Error {
     Error::Write(io::Error::other(error))
 }

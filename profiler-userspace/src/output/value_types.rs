@@ -26,7 +26,7 @@ pub(super) fn weight(profile: &Profile) -> Option<(String, &'static str)> {
     }
 }
 
-/// What a thread did.
+/// State of a thread.
 pub(super) const fn state(state: ThreadState) -> &'static str {
     match state {
         ThreadState::Running | ThreadState::Ran => "running",

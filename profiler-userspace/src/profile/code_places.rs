@@ -18,14 +18,14 @@ impl FrameId {
     }
 }
 
-/// What a frame that is code stands for, in the tables of its profile.
+/// Function of a frame that is code, in the tables of its profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Code {
     /// The function.
     pub function: FunctionIndex,
     /// The line of its file, from 1; 0 where it is not known.
     pub line: u32,
-    /// What it lies in.
+    /// Its module.
     pub mapping: Option<MappingIndex>,
 }
 

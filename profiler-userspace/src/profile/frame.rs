@@ -92,7 +92,7 @@ impl FrameKind {
         }
     }
 
-    /// What it is, in a word.
+    /// Its kind, in a word.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Process => "process",

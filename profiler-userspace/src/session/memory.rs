@@ -83,7 +83,7 @@ impl MemoryWatch {
         }
     }
 
-    /// What is to be given up where so much is taken.
+    /// The next to be given up where so much is taken.
     fn next(&mut self, taken: u64, now: Instant) -> Option<Next> {
         self.most = self.most.max(taken);
         let is_scarce = taken as f64 > self.limit as f64 * SCARCE;

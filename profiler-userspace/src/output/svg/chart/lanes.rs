@@ -12,7 +12,7 @@ const MOST_LANES: usize = 24;
 
 /// Which lane samples are in.
 pub(super) struct Lanes {
-    /// What each is called; none where there is but one chart.
+    /// The name of each; none where there is but one chart.
     pub(super) names: Vec<Frame>,
     /// By labels.
     of_labels: Vec<u32>,
