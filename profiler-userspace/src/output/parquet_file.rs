@@ -10,7 +10,7 @@ mod rows;
 use super::{Error, Style};
 use crate::parquet_schema::{EventFacts, Facts, KEY, MESSAGE};
 use crate::profile::{Activity, Profile};
-use parquet::basic::{Compression, ZstdLevel};
+use parquet::basic::{Compression, GzipLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
@@ -30,8 +30,8 @@ const GROUP_FRAMES: usize = 1 << 22;
 /// A larger dictionary of a column in a group would have each value spelled out.
 const DICTIONARY_BYTES: usize = 32 << 20;
 
-/// Higher levels take more time and save little.
-const ZSTD_LEVEL: i32 = 6;
+/// Higher levels take more time and save little. All engines read gzip, and zstd would need a compiler for C.
+const GZIP_LEVEL: u32 = 6;
 
 /// An event's profile, as it is written.
 #[derive(Clone, Copy)]
@@ -99,10 +99,10 @@ fn facts(events: &[EventTable<'_>], made_of: &[String]) -> Facts {
 }
 
 fn properties(facts: &Facts) -> WriterProperties {
-    let level = ZstdLevel::try_new(ZSTD_LEVEL).unwrap_or_default();
+    let level = GzipLevel::try_new(GZIP_LEVEL).unwrap_or_default();
     let mut properties = WriterProperties::builder()
         .set_created_by(facts.writer.clone())
-        .set_compression(Compression::ZSTD(level))
+        .set_compression(Compression::GZIP(level))
         .set_dictionary_page_size_limit(DICTIONARY_BYTES)
         .set_statistics_enabled(EnabledStatistics::None)
         .set_offset_index_disabled(true)
