@@ -385,6 +385,11 @@ fn frames_of_every_kind_are_as_in_the_golden() {
                 "kinds.otlp.txt",
                 &(listed(&stacks::of_otlp(&bytes)) + &stacks::attributes_of_otlp(&bytes).concat()),
             ),
+            ("parquet", _) => {
+                let rows = stacks::rows_of_parquet(&bytes);
+                let rows = rows.iter().map(|row| format!("{row:?}\n"));
+                compare("kinds.parquet.txt", &rows.collect::<String>());
+            }
             _ => compare(&path.to_string_lossy(), &text()),
         }
     }

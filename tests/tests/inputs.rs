@@ -84,7 +84,7 @@ fn a_broken_file_is_refused_by_name_and_line_and_leaves_no_output() {
             "main;work\n",
             "folded text; for the last, line 1 has no weight",
         ),
-        ("\0\u{1}\u{2}", "none of: pprof, "),
+        ("\0\u{1}\u{2}", "none of: Parquet, pprof, "),
     ] {
         fs::write(&file, text).expect("a file can be written");
         render(&file, &format!("-o {}", output.display()))

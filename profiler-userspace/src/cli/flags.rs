@@ -16,7 +16,7 @@ pub(super) const SELECTING: &str = "Selecting, after recording; raw recordings k
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub(super) struct OutputArgs {
-    /// Write .svg, .html, .txt, .folded (or `-`), .pb.gz (pprof), .speedscope.json, .json.gz (Firefox), .otlp, .json, .parquet or .fbpf. Repeatable
+    /// Write .svg, .html, .txt, .folded (or `-`), .pb.gz (pprof), .speedscope.json, .json.gz, .otlp, .json, .parquet or .fbpf. Repeatable
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Vec<PathBuf>,
     /// Write folded stacks to stdout, as -o - does

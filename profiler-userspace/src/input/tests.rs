@@ -384,7 +384,8 @@ fn lines_of_folded_text_that_hold_no_stack_are_told() {
     );
     let refusal = refused(text);
     assert!(
-        refusal.contains("none of: pprof") && refusal.contains("; for the last, line 1 ends in"),
+        refusal.contains("none of: Parquet, pprof")
+            && refusal.contains("; for the last, line 1 ends in"),
         "{refusal}"
     );
     assert!(refused("a;b 1 2\na;c 3 4\n").contains("two weights"));

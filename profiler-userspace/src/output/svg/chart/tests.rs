@@ -267,7 +267,9 @@ fn a_thread_that_changes_its_name_has_one_lane() {
 
 #[test]
 fn of_many_lanes_the_last_is_of_all_others() {
-    let stacks: Vec<(&str, u64)> = (0..30).map(|number| ("main", 100 - number)).collect();
+    let names: Vec<String> = (0..30).map(|number| format!("main;f{number:02}")).collect();
+    let weights = (0..30).map(|number| 100 - number);
+    let stacks: Vec<(&str, u64)> = names.iter().map(String::as_str).zip(weights).collect();
     let pids: Vec<u32> = (0..30).collect();
     let profile = owned(profile(&[stacks]), &pids);
     let (tree, chart) = super::tree(&profile, &Style::default()).expect("it has windows");
