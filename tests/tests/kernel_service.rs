@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use flame_bpf_tests::stacks::{self, Stacks};
@@ -165,7 +166,7 @@ fn an_hour_that_is_over_becomes_a_table_also_after_a_kill() {
     let store = tempdir().expect("a temporary folder can be made");
     let workload = Program::c("shares").start(&[]);
     let start = || {
-        let mut running = Invocation::new("service -v -F 997 --window 1s --store-age 10000d")
+        let mut running = Invocation::new("service -v -F 997 --window 1s")
             .path("--store", store.path())
             .flag("-p", workload.pid())
             .start();
@@ -180,9 +181,13 @@ fn an_hour_that_is_over_becomes_a_table_also_after_a_kill() {
     let recordings = files(store.path(), ".fbpf");
     assert!(!recordings.is_empty() && files(store.path(), ".parquet").is_empty());
     let expected: Vec<Stacks> = recordings.iter().map(|path| rendered(path)).collect();
-    // As if that had been long ago, and something was not finished.
+    // As if that had been the day before, and something was not finished.
     let day = recordings[0].parent().expect("it has a folder");
-    let before = day.with_file_name("date=2020-02-29");
+    let yesterday = Command::new("date")
+        .args(["-u", "-d", "yesterday", "+date=%F"])
+        .output();
+    let yesterday = String::from_utf8(yesterday.expect("there is date").stdout);
+    let before = day.with_file_name(yesterday.expect("a date is text").trim());
     fs::rename(day, &before).expect("it can be renamed");
     let unfinished = before.join(".table-x");
     fs::write(&unfinished, "PAR1").expect("it can be written");
