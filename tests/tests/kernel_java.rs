@@ -189,8 +189,11 @@ fn virtual_threads_stand_on_their_carriers() {
             "Virtual.work",
             "Virtual.burn",
         ];
-        let shown = folded.share(|stack| follow(stack, &chain));
+        // On a busy machine the compiler is at work all the while.
+        let burns = |stack: &Stack| stack.mentions("Virtual.burn");
+        let shown = folded.share_among(burns, |stack| follow(stack, &chain));
         assert!(shown > NEARLY_ALL, "{shown} in {folded}");
+        assert!(folded.share(burns) > 0.5, "{folded}");
     }
 }
 
