@@ -77,7 +77,7 @@ pub fn annotate(asked: &Annotating) -> Result<String> {
         !stretches.is_empty(),
         "nothing says where the code of `{}` begins and ends: {} has neither unwind tables nor symbols for it",
         visible(name),
-        mapping.module
+        visible(&mapping.module)
     );
     let namer = Namer {
         mapping,

@@ -70,6 +70,17 @@ struct Target {
     below: PathBuf,
 }
 
+/// Files that are not shown, by the reason.
+#[derive(Default)]
+struct LeftOut<'a> {
+    /// Paths that no file stands for.
+    missing: Vec<&'a str>,
+    /// How many are larger than what is read, or have too few lines.
+    unfit: u64,
+    /// How many there is no room for.
+    beyond: u64,
+}
+
 /// A path, the file that it may stand for, and why.
 struct Claim<'a> {
     path: &'a str,
@@ -140,13 +151,14 @@ impl Directories {
         let granted = granted(claims);
         let mut text = SourceText::default();
         let mut room = MAX_TEXT_BYTES;
-        let (mut missing, mut beyond) = (Vec::new(), 0_u64);
+        let mut out = LeftOut::default();
         for (path, lines) in &wanted.files {
-            let file = granted
-                .get(&**path)
-                .and_then(|target| self.read(target, lines, began));
-            let Some(file) = file else {
-                missing.push(&**path);
+            let Some(target) = granted.get(&**path) else {
+                out.missing.push(&**path);
+                continue;
+            };
+            let Some(file) = self.read(target, lines, began) else {
+                out.unfit += 1;
                 continue;
             };
             let texts = file.runs.iter().flat_map(|run| &run.lines);
@@ -155,23 +167,17 @@ impl Directories {
                     room = rest;
                     text.insert(visible(path).into_owned(), file);
                 }
-                None => beyond += 1,
+                None => out.beyond += 1,
             }
         }
-        let finding = self.finding(wanted, &text, &missing, beyond);
+        let finding = self.finding(wanted, &text, &out);
         Found {
             text: Some(Arc::new(text)),
             finding: Some(finding),
         }
     }
 
-    fn finding(
-        &self,
-        wanted: &Wanted,
-        text: &SourceText,
-        missing: &[&str],
-        beyond: u64,
-    ) -> Finding {
+    fn finding(&self, wanted: &Wanted, text: &SourceText, out: &LeftOut<'_>) -> Finding {
         let names: Vec<String> = self.0.iter().map(Directory::name).collect();
         let (found, all) = (text.files().count(), wanted.all);
         if all == 0 {
@@ -184,7 +190,7 @@ impl Directories {
             "{found} of {files} with samples found in {}",
             names.join(", ")
         );
-        match missing {
+        match &*out.missing {
             [] => {}
             [one] => said.push_str(&format!("; not there: {}", visible(one))),
             [one, more @ ..] => {
@@ -192,11 +198,19 @@ impl Directories {
                 said.push_str(&format!("; not there: {} and {more} more", visible(one)));
             }
         }
-        if beyond > 0 {
-            let mebibytes = MAX_TEXT_BYTES >> 20;
+        if out.unfit > 0 {
             said.push_str(&format!(
-                "; {} left out, beyond {mebibytes} MiB of source",
-                counted(beyond, "file")
+                "; {} there with fewer lines, or larger than {} MiB",
+                counted(out.unfit, "file"),
+                MAX_FILE_BYTES >> 20
+            ));
+        }
+        let rest = all - wanted.files.len();
+        if out.beyond > 0 || rest > 0 {
+            said.push_str(&format!(
+                "; {} of less weight left out, beyond {MAX_FILES} files or {} MiB of text: select with --focus",
+                counted(out.beyond + rest as u64, "file"),
+                MAX_TEXT_BYTES >> 20
             ));
         }
         let newer = text.files().filter(|(_, file)| file.is_newer).count();

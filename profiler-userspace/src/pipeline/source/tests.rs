@@ -147,7 +147,10 @@ fn no_file_and_no_line_is_too_large() {
         line.starts_with("x       yyy") && line.len() < 300,
         "{line}"
     );
-    assert!(said.contains("not there: huge.c"), "{said}");
+    assert!(
+        said.ends_with("; 1 file there with fewer lines, or larger than 4 MiB"),
+        "{said}"
+    );
     assert_eq!(shown("\u{202e}a\u{1b}\r"), "\\u{202e}a\\u{1b}");
 
     // Files of so many lines do not fit together.
@@ -168,7 +171,12 @@ fn no_file_and_no_line_is_too_large() {
         .map(|line| line.len() + 1)
         .sum();
     assert!(bytes <= MAX_TEXT_BYTES, "{bytes}");
-    assert!(said.contains(" left out, beyond 1 MiB of source"), "{said}");
+    assert!(
+        said.ends_with(
+            " of less weight left out, beyond 4096 files or 1 MiB of text: select with --focus"
+        ),
+        "{said}"
+    );
 }
 
 #[test]
