@@ -97,7 +97,7 @@ pub(super) struct ServiceFlags {
     #[arg(long, value_name = "MIB", value_parser = value::mebibytes, requires = "store")]
     store_size: Option<u32>,
     /// Remove tables that are older [default: 30d]
-    #[arg(long, value_name = "TIME", value_parser = value::duration, requires = "store")]
+    #[arg(long, value_name = "TIME", value_parser = value::age, requires = "store")]
     store_age: Option<Duration>,
     /// Answer GET /metrics (Prometheus) and GET /healthz here, such as 127.0.0.1:9464
     #[arg(long, value_name = "ADDRESS")]

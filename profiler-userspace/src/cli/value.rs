@@ -244,6 +244,11 @@ pub(super) fn mebibytes(text: &str) -> Result<u32, String> {
     }
 }
 
+/// An age, such as `30d`.
+pub(super) fn age(text: &str) -> Result<Duration, String> {
+    duration(text).map_err(|_| "not an age; use for instance 12h or 30d, at most 365d".to_owned())
+}
+
 /// The memory of a recording, in MiB: no less than one takes that names a few programs.
 pub(super) fn all_memory(text: &str) -> Result<u32, String> {
     match mebibytes(text)? {
