@@ -56,7 +56,7 @@ impl Hierarchy {
     }
 
     /// The hierarchies that the text of `/proc/self/cgroup` tells of.
-    fn parse(mounts: &[Mount], own: &str) -> Vec<Self> {
+    pub(super) fn parse(mounts: &[Mount], own: &str) -> Vec<Self> {
         let mut all: Vec<Self> = own
             .lines()
             .filter_map(|line| {

@@ -137,6 +137,16 @@ mod tests {
     }
 
     #[test]
+    fn a_path_that_was_cut_is_that_of_the_directory_if_it_is_there() {
+        let hierarchy = Hierarchy::parse(&[], "0::/\n").remove(0);
+        let mut cgroups = Cgroups::new(hierarchy, None);
+        let whole = Arc::new(Cgroup::of_path("/a/b/c"));
+        cgroups.known.insert(7, Arc::clone(&whole));
+        assert_eq!(cgroups.meet(7, &names(&["c"]), true), whole);
+        assert_eq!(&*cgroups.meet(8, &names(&["c"]), true).path, "/…/c");
+    }
+
+    #[test]
     fn a_path_is_its_names_from_the_root_on() {
         assert_eq!(path_of(&names(&["b", "a", ""]), false), "/a/b");
         assert_eq!(path_of(&names(&[""]), false), "/");

@@ -48,6 +48,10 @@ fn names_that_are_kept_outlive_their_file() {
     assert_eq!(name(found[0]), "inner");
     let new = name(found[1]);
     assert!(new.starts_with("[two+"), "{new}");
+    // Given up, they are asked for again, and nobody knows them any more.
+    assert!(kept.forget() > 0);
+    let forgotten = name(found[0]);
+    assert!(forgotten.starts_with("[two+"), "{forgotten}");
 }
 
 #[test]
