@@ -48,7 +48,7 @@ pub(crate) fn corpus() -> Vec<Seed> {
 /// A profile of another kind as Parquet.
 fn table(of: &[u8]) -> Vec<u8> {
     let file = File::of(of).expect("our own file is known");
-    let reading = file.read(&Wanted::default());
+    let reading = file.read(&Wanted::ALL);
     let profile = reading.expect("our own file can be read").profile;
     let mut bytes = Vec::new();
     output::write(&profile, Format::PARQUET, &Style::default(), &mut bytes)
@@ -71,7 +71,7 @@ pub(crate) fn read(input: &[u8]) {
     };
     let wanted = Wanted {
         windows: 8,
-        ..Wanted::default()
+        ..Wanted::ALL
     };
     let Ok(reading) = file.read(&wanted) else {
         return;

@@ -39,7 +39,7 @@ fn written(profile: &Profile) -> Vec<u8> {
 fn read(bytes: &[u8]) -> Profile {
     let wanted = Wanted {
         windows: 100,
-        ..Wanted::default()
+        ..Wanted::ALL
     };
     let file = File::of(bytes).expect("it is known");
     assert_eq!(file.kind.name(), "Parquet");
@@ -135,7 +135,7 @@ fn several_events_and_files_are_read_one_event_at_a_time() {
     assert_eq!(folded(&read(&both)), folded(&one));
     let wanted = Wanted {
         sample_type: Some("waits"),
-        ..Wanted::default()
+        ..Wanted::ALL
     };
     let files = [Bytes::from(both), Bytes::from(written(&other))];
     let twice = input::read_files(2, &mut |file| Ok(files[file].clone()), &wanted);
@@ -143,7 +143,7 @@ fn several_events_and_files_are_read_one_event_at_a_time() {
     assert_eq!(twice.total_weight(), 2 * other.total_weight());
     let none = Wanted {
         sample_type: Some("nonsense"),
-        ..Wanted::default()
+        ..Wanted::ALL
     };
     let error = input::read_files(1, &mut |file| Ok(files[file].clone()), &none);
     let (_, error) = error.expect_err("there is none");
@@ -402,7 +402,7 @@ fn an_hour_of_servers_takes_three_bytes_a_sample() {
     let cgroups = [CgroupPattern::unit("unit3")];
     let wanted = Wanted {
         cgroups: &cgroups,
-        ..Wanted::default()
+        ..Wanted::ALL
     };
     let file = File::of(&*bytes).expect("it is known");
     let read = file.read(&wanted).expect("it can be read").profile;

@@ -108,7 +108,7 @@ fn plain(
     let mut total = 0_u64;
     let of_unit = Wanted {
         unit,
-        ..Wanted::default()
+        ..Wanted::ALL
     };
     for (stack, shown) in collapsed(from, folder)?.stacks() {
         let weight = of_unit.unit.read(shown);

@@ -246,17 +246,16 @@ pub struct Wanted<'a> {
     pub per_host: bool,
 }
 
-impl Default for Wanted<'_> {
-    fn default() -> Self {
-        Self {
-            unit: Unit::Samples,
-            sample_type: None,
-            time: None,
-            windows: 1,
-            cgroups: &[],
-            per_host: false,
-        }
-    }
+impl Wanted<'_> {
+    /// All of a file.
+    pub const ALL: Self = Self {
+        unit: Unit::Samples,
+        sample_type: None,
+        time: None,
+        windows: 1,
+        cgroups: &[],
+        per_host: false,
+    };
 }
 
 impl Wanted<'_> {

@@ -103,6 +103,20 @@ pub struct Labels {
 }
 
 impl Labels {
+    /// These without what changes from process to process of one program, so that sums of many stay few. Names of threads stay where
+    /// these are told apart.
+    #[must_use]
+    pub fn without_ids(self, per_thread: bool) -> Self {
+        Self {
+            process: self.name().map(str::to_owned),
+            comm: self.comm.filter(|_| per_thread),
+            pid: None,
+            start: 0,
+            tid: None,
+            ..self
+        }
+    }
+
     /// The name of the process, or of the thread where only that is known.
     pub fn name(&self) -> Option<&str> {
         self.process.as_deref().or(self.comm.as_deref())

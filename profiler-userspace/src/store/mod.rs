@@ -81,7 +81,8 @@ fn is_table(path: &Path) -> bool {
     !is_hidden && path.extension().is_some_and(|end| end == TABLE)
 }
 
-fn name(path: &Path) -> String {
+/// The name of a file in a store.
+pub fn name(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default();
     name.to_string_lossy().into_owned()
 }

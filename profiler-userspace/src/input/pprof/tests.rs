@@ -1,4 +1,4 @@
-use crate::input::tests::{USUAL, annotated, read};
+use crate::input::tests::{annotated, read};
 use crate::input::{Reading, Wanted};
 use crate::pprof;
 use prost::Message as _;
@@ -80,7 +80,7 @@ impl Made {
     fn reading(&self, sample_type: Option<&str>) -> Reading {
         let wanted = Wanted {
             sample_type,
-            ..USUAL
+            ..Wanted::ALL
         };
         let (kind, reading) = read(&self.message.encode_to_vec(), &wanted).unwrap();
         assert_eq!(kind.name(), "pprof");

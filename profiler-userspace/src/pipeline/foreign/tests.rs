@@ -9,7 +9,7 @@ fn read(bytes: &[u8]) -> Result<(Kind, Reading), Error> {
     let file = File::of(bytes)?;
     let wanted = Wanted {
         unit: Unit::Samples,
-        ..Wanted::default()
+        ..Wanted::ALL
     };
     Ok((file.kind, file.read(&wanted)?))
 }

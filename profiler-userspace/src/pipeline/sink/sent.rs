@@ -12,7 +12,7 @@ use crate::pipeline::select::select;
 use crate::pipeline::view::viewed;
 use crate::pipeline::window::{Ended, Report, WindowProfile, WindowSink};
 use crate::plan::{Plan, Service};
-use crate::profile::{Labels, Profile};
+use crate::profile::Profile;
 use crate::report;
 use crate::report::findings::{self, Finding};
 use crate::send::{Board, Body, Counts, Sender, Standing, compressed};
@@ -127,7 +127,7 @@ impl Sent {
         let (mut shown, _) = select(viewed, &plan.selection)?;
         let left_out = all.saturating_sub(shown.total_count());
         shown.label_frames = plan.capture.label_frames;
-        shown.change_labels(|labels| without_ids(labels, plan.capture.per_thread));
+        shown.change_labels(|labels| labels.without_ids(plan.capture.per_thread));
         Ok((shown, left_out))
     }
 
@@ -149,20 +149,6 @@ impl Sent {
             });
         }
         Ok(())
-    }
-}
-
-/// Labels without what a server would make a series of each of. Names of threads stay where these are told apart.
-pub(super) fn without_ids(labels: Labels, per_thread: bool) -> Labels {
-    Labels {
-        process: labels.name().map(str::to_owned),
-        comm: labels.comm.filter(|_| per_thread),
-        source: labels.source,
-        cgroup: labels.cgroup,
-        cpu: labels.cpu,
-        pid: None,
-        start: 0,
-        tid: None,
     }
 }
 

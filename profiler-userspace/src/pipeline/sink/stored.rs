@@ -13,11 +13,10 @@ use crate::pipeline::timeline;
 use crate::pipeline::window::WindowProfile;
 use crate::plan::Plan;
 use crate::raw_recording::Writer;
-use crate::report;
 use crate::store::{Counts, HostFolder};
 use crate::symbolize::NameCache;
 use anyhow::{Context as _, Result};
-use rendering::{Job, Renderer};
+use rendering::{Job, Renderer, say};
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -156,8 +155,4 @@ impl Stored {
 
 fn file_is_new(folder: &HostFolder, hour: Hour, began: SystemTime, event: usize) -> bool {
     !folder.recording(hour, began, event).exists()
-}
-
-fn say(sentence: &str) {
-    report::print(&format!("flame-bpf: {sentence}\n"));
 }

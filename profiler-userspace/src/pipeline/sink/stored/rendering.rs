@@ -3,18 +3,17 @@
 //! In: hours. Out: for each a table that is complete or not there; then the recordings that it was made of go, and what is beyond the
 //! limits. A table says of what it was made, so that nothing is in two of them, whenever this process is killed.
 
-use super::say;
 use crate::clock::Hour;
 use crate::input::made_of;
 use crate::output::{EventTable, Style, write_events};
 use crate::pipeline::pieces::{self, Asked};
 use crate::pipeline::select::select;
-use crate::pipeline::sink::sent::without_ids;
 use crate::pipeline::symbolize::Symbolizer;
 use crate::plan::Plan;
 use crate::profile::{MOST_WINDOWS, Profile};
 use crate::raw_recording;
-use crate::store::{Counts, HostFolder, Limits, UNFINISHED};
+use crate::report;
+use crate::store::{Counts, HostFolder, Limits, UNFINISHED, name};
 use anyhow::{Context as _, Result};
 use std::fs::{self, File, Permissions};
 use std::io::{BufWriter, Write as _};
@@ -240,7 +239,7 @@ impl Rendering {
                     select(profile.clone(), &plan.selection).map_or_else(|_| none(), |of| of.0)
                 }
             };
-            shown.change_labels(|labels| without_ids(labels, plan.capture.per_thread));
+            shown.change_labels(|labels| labels.without_ids(plan.capture.per_thread));
             shown.widen_windows(RESOLUTION);
             let style = Style {
                 title: piece.told.title,
@@ -253,9 +252,9 @@ impl Rendering {
     }
 }
 
-fn name(path: &Path) -> String {
-    let name = path.file_name().unwrap_or_default();
-    name.to_string_lossy().into_owned()
+/// Tells the user something while recording goes on.
+pub(super) fn say(sentence: &str) {
+    report::print(&format!("flame-bpf: {sentence}\n"));
 }
 
 /// Sees to it that a recording that cannot be read is not read again. In one without a whole sample there is nothing to keep.
