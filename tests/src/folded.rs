@@ -52,6 +52,14 @@ impl Stack {
         self.frames.iter().any(|frame| frame.contains(part))
     }
 
+    /// Whether it came upon an interrupt.
+    pub fn has_interrupt(&self) -> bool {
+        let entries = ["asm_sysvec_", "asm_common_interrupt", "fred_"];
+        self.frames
+            .iter()
+            .any(|frame| entries.iter().any(|entry| frame.starts_with(entry)))
+    }
+
     /// Whether `chain` occurs as neighbouring frames, caller before callee.
     pub fn has_chain(&self, chain: &[&str]) -> bool {
         self.frames

@@ -83,10 +83,11 @@ fn each_of_several_events_is_as_accurate_as_alone() {
         );
         let switches = recorded.folded("sched:sched_switch", "x.sched-sched_switch.folded");
         if !flags.contains("--call-graph fp") {
-            // By frame pointers alone, the C library's function hides its caller.
+            // By frame pointers alone, the C library's function hides its caller. Where the timer fires before the task
+            // is off its CPU, a nap of the 150 has no switch.
             let (seen, truth) = (switches.weight(in_it("nap")), recorded.truth("nap"));
             assert!(
-                truth >= 150 && seen.abs_diff(truth) < 3,
+                truth >= 100 && seen.abs_diff(truth) < 3,
                 "{seen} of {truth} in {switches}"
             );
         }

@@ -144,7 +144,8 @@ fn windows_finer_than_recorded_are_refused_with_the_remedy() {
         .expect_code(1);
     let said = said.stderr;
     assert!(
-        said.contains("windows of 200 ms") && said.contains("record again with --resolution 50ms"),
+        said.contains("is divided into windows of 2")
+            && said.contains("record again with --resolution 50ms"),
         "{said}"
     );
     assert!(!folder.path().join("x.svg").exists());

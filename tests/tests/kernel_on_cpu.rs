@@ -363,7 +363,7 @@ fn softirqs_are_seen_where_the_kernel_counts_some_also_on_idle_cpus() {
     ];
     let is_served = |stack: &Stack| {
         // A sample in that function itself was due in the interrupt before, which kept others off.
-        let is_late = SERVING.contains(&stack.leaf()) && has_interrupt(stack);
+        let is_late = SERVING.contains(&stack.leaf()) && stack.has_interrupt();
         !is_late && SERVING.iter().any(|name| stack.has(name))
     };
     let balance = run.balance();
@@ -380,7 +380,7 @@ fn softirqs_are_seen_where_the_kernel_counts_some_also_on_idle_cpus() {
 
     let is_idle = |stack: &Stack| stack.root() == "swapper";
     assert!(
-        !folded.any(|stack| is_idle(stack) && !has_interrupt(stack)),
+        !folded.any(|stack| is_idle(stack) && !stack.has_interrupt()),
         "{folded}"
     );
     // Where others keep the CPUs busy, there is no idle one.
@@ -390,12 +390,4 @@ fn softirqs_are_seen_where_the_kernel_counts_some_also_on_idle_cpus() {
             "{folded}"
         );
     }
-}
-
-fn has_interrupt(stack: &Stack) -> bool {
-    let entries = ["asm_sysvec_", "asm_common_interrupt", "fred_"];
-    stack
-        .frames
-        .iter()
-        .any(|frame| entries.iter().any(|entry| frame.starts_with(entry)))
 }
