@@ -4,7 +4,9 @@
 //! there. A frame is one node on both sides if its stable name and its callers' are the same. Weight is conserved.
 
 use super::matching::{Class, Matching};
-use crate::profile::{Frame, FrameId, FrameKind, IndexSet, Labels, Profile, Stacks};
+use crate::profile::joining::Joining;
+use crate::profile::preorder::Preorder;
+use crate::profile::{CallTree, Frame, FrameKind, IndexSet, Labels, Profile};
 use foldhash::HashMap;
 use std::num::NonZeroU32;
 
@@ -123,8 +125,9 @@ impl Tree {
         for (side, profiles) in (0..).zip(sides) {
             let mut window = 0;
             for profile in profiles {
-                growing.add(&profile, side, window);
-                window += profile.windows.len().max(1) as u32;
+                let windows = profile.windows.len().max(1) as u32;
+                growing.add(profile, side, window);
+                window += windows;
             }
         }
         growing.sorted()
@@ -182,33 +185,24 @@ impl Growing {
         }
     }
 
-    fn add(&mut self, profile: &Profile, side: u8, first_window: u32) {
-        let mut stacks = Stacks::new(profile);
-        // By the frames of these stacks.
-        let mut names: Vec<Option<NameIndex>> = Vec::new();
+    fn add(&mut self, profile: Profile, side: u8, first_window: u32) {
         let roots: Vec<Option<u32>> = profile
             .all_labels()
             .map(|labels| self.root(labels.name(), side))
             .collect();
-        // The last stack below each root, and its nodes: neighbours have most of their callers in common.
-        let mut paths: HashMap<Option<u32>, Vec<(FrameId, u32)>> = HashMap::default();
+        let tree = CallTree::instead_of(profile);
+        let mut names: Vec<Option<NameIndex>> = vec![None; tree.frame_count()];
+        let mut joining = Joining::new(&tree);
         let first = self.entries.len();
-        for sample in profile.samples().iter().filter(|sample| sample.weight > 0) {
+        for sample in tree.samples().iter().filter(|sample| sample.weight > 0) {
             let root = roots[sample.labels.0 as usize];
-            let (stack, own) = stacks.of(sample);
-            let path = paths.entry(root).or_default();
-            let last = path.iter().map(|(frame, _)| frame);
-            let shared = last.zip(&stack).take_while(|(a, b)| a == b).count();
-            path.truncate(shared);
-            for frame in &stack[shared..] {
-                names.resize(names.len().max(frame.index() + 1), None);
-                let name = *names[frame.index()]
-                    .get_or_insert_with(|| self.name_of(stacks.frame(*frame), side));
-                let parent = path.last().map(|(_, node)| *node).or(root);
-                path.push((*frame, self.child(parent, name)));
-            }
-            let at = |depth: usize| depth.checked_sub(1).map(|place| path[place].1).or(root);
-            let (node, own) = (at(stack.len()), at(own));
+            let [node, own] = [sample.node, sample.own].map(|node| {
+                joining.place(node, root, |caller, frame| {
+                    let name = *names[frame.index()]
+                        .get_or_insert_with(|| self.name_of(tree.frame(frame), side));
+                    self.child(caller, name)
+                })
+            });
             let (node, own) = match (node.or(own), own.or(node)) {
                 (Some(node), Some(own)) => (node, own),
                 _ => {
@@ -298,54 +292,30 @@ impl Growing {
     /// The same in preorder, callees by name.
     fn sorted(mut self) -> Tree {
         self.children = HashMap::default();
-        let ranks = self.ranks();
-        // Callees of one caller side by side, by name; those of none first.
-        let caller = |node: u32| self.nodes[node as usize].0.map_or(0, NonZeroU32::get);
-        let all = 0..self.nodes.len() as u32;
-        let mut first = vec![0_u32; self.nodes.len() + 2];
-        for node in all.clone() {
-            first[caller(node) as usize + 1] += 1;
+        let by_rank = self.by_rank();
+        let mut ranks = vec![0; by_rank.len()];
+        for (rank, name) in (0..).zip(&by_rank) {
+            ranks[name.index()] = rank;
         }
-        for at in 1..first.len() {
-            first[at] += first[at - 1];
-        }
-        let mut callees = vec![0_u32; self.nodes.len()];
-        // Where the next callee of each goes; in the end that is where those of the next caller begin.
-        for node in all {
-            let place = &mut first[caller(node) as usize];
-            callees[*place as usize] = node;
-            *place += 1;
-        }
-        first.rotate_right(1);
-        first[0] = 0;
-        for caller in 0..=self.nodes.len() {
-            let callees = &mut callees[first[caller] as usize..first[caller + 1] as usize];
-            callees.sort_by_key(|&node| ranks[self.nodes[node as usize].1.index()]);
-        }
-        let called = |caller: usize| {
-            let callees = &callees[first[caller] as usize..first[caller + 1] as usize];
-            callees.iter().rev()
-        };
-        let mut nodes: Vec<Node> = Vec::with_capacity(self.nodes.len());
-        let mut again = vec![0; self.nodes.len()];
-        // Nodes to come, the next one last, with the place of the caller.
-        let mut rest: Vec<(u32, Option<u32>)> = called(0).map(|root| (*root, None)).collect();
-        while let Some((node, parent)) = rest.pop() {
-            let place = nodes.len() as u32;
-            again[node as usize] = place;
-            nodes.push(Node {
+        let callers = self.nodes.iter();
+        let callers = callers.map(|(parent, _)| parent.map(|behind| behind.get() - 1));
+        let rank = |node: u32| ranks[self.nodes[node as usize].1.index()];
+        let order = Preorder::new(callers, rank);
+        let mut nodes: Vec<Node> = (0..)
+            .zip(order.nodes.iter().zip(order.callers()))
+            .map(|(place, (node, parent))| Node {
                 parent: behind(parent),
-                name: self.nodes[node as usize].1,
-                depth: parent.map_or(0, |parent| nodes[parent as usize].depth + 1),
+                name: by_rank[node.rank as usize],
+                depth: node.depth,
                 end: place + 1,
-            });
-            rest.extend(called(node as usize + 1).map(|child| (*child, Some(place))));
-        }
+            })
+            .collect();
         for place in (0..nodes.len()).rev() {
             if let Some(parent) = nodes[place].parent() {
                 nodes[parent].end = nodes[parent].end.max(nodes[place].end);
             }
         }
+        let again = order.places;
         let mut entries = self.entries;
         for entry in &mut entries {
             entry.node = again[entry.node as usize];
@@ -371,23 +341,15 @@ impl Growing {
         tree
     }
 
-    /// For each name its place among all by how they are shown.
-    fn ranks(&self) -> Vec<u32> {
-        let key = |name: &u32| {
-            let name = &self.names[*name as usize];
+    /// All names in the order of how they are shown.
+    fn by_rank(&self) -> Vec<NameIndex> {
+        let key = |name: &NameIndex| {
+            let name = &self.names[name.index()];
             (name.shown(), name.class)
         };
-        let mut by_name: Vec<u32> = (0..self.names.len() as u32).collect();
+        let mut by_name: Vec<NameIndex> = (0..self.names.len() as u32).map(NameIndex).collect();
         by_name.sort_by(|a, b| key(a).cmp(&key(b)));
-        let mut ranks = vec![0; by_name.len()];
-        for (place, name) in by_name.iter().enumerate() {
-            let is_same = place > 0 && key(&by_name[place - 1]) == key(name);
-            ranks[*name as usize] = match is_same {
-                true => ranks[by_name[place - 1] as usize],
-                false => place as u32,
-            };
-        }
-        ranks
+        by_name
     }
 }
 

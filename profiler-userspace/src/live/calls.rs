@@ -6,6 +6,7 @@
 //! Never: loses a weight, but where it is asked to let old ones fade.
 
 use crate::profile::fold::visible;
+use crate::profile::joining::Joining;
 use crate::profile::{
     CallTree, Code, Frame, FrameKind, Function, IndexSet, Labels, Mapping, Profile, Unit, with_line,
 };
@@ -170,27 +171,14 @@ impl Calls {
             .frames()
             .map(|(frame, code)| self.place(profile, frame, code))
             .collect();
-        // Nodes of the profile's tree by owner, as nodes of this one.
-        let mut known: HashMap<(u32, u32), u32> = HashMap::default();
-        let mut path = Vec::new();
+        let mut joining = Joining::new(&tree);
         for sample in tree.samples() {
-            let owner = owners[sample.labels.0 as usize];
-            let mut next = sample.node;
-            let mut at = loop {
-                let Some(node) = next else {
-                    break self.child(None, What::Owner(owner));
-                };
-                if let Some(known) = known.get(&(owner, node.0)) {
-                    break *known;
-                }
-                path.push(node);
-                next = tree.nodes()[node.0 as usize].parent;
-            };
-            while let Some(node) = path.pop() {
-                let frame = tree.nodes()[node.0 as usize].frame;
-                at = self.child(Some(at), What::Place(places[frame.index()]));
-                known.insert((owner, node.0), at);
-            }
+            let owner = What::Owner(owners[sample.labels.0 as usize]);
+            let root = self.child(None, owner);
+            let at = joining.place(sample.node, Some(root), |caller, frame| {
+                self.child(caller, What::Place(places[frame.index()]))
+            });
+            let at = at.unwrap_or(root);
             let state = usize::from(!ran(sample.thread_state));
             let own = &mut self.nodes[at as usize].own;
             own.weight[state] += sample.weight as f64 * factor;

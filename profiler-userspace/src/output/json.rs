@@ -5,7 +5,7 @@
 
 use super::{Error, Style, value_types};
 use crate::profile::cgroup::Cgroup;
-use crate::profile::{Activity, CallTree, Labels, Node, Profile};
+use crate::profile::{Activity, CallTree, Labels, Node, NodeIndex, Profile};
 use indexmap::IndexSet;
 use serde_json::{Value, json};
 use std::io::{self, BufWriter, Write};
@@ -62,7 +62,7 @@ impl Document<'_, '_> {
         self.windows()?;
         self.mappings()?;
         self.frames()?;
-        let parent = |node: &Node| node.parent.map(|parent| parent.0);
+        let parent = |node: &Node| node.parent.map(NodeIndex::number);
         let nodes = self.tree.nodes();
         self.table(
             "nodes",
@@ -83,7 +83,7 @@ impl Document<'_, '_> {
                     "node",
                     &mut samples
                         .iter()
-                        .map(|sample| json!(sample.node.map(|node| node.0))),
+                        .map(|sample| json!(sample.node.map(NodeIndex::number))),
                 ),
                 (
                     "owner",

@@ -354,7 +354,9 @@ pub fn write(
     match (&format.row().writer, format.row().chart) {
         (_, Some(write)) if style.chart => write(profile, style, out),
         (Writer::Profile(write), _) => write(profile, style, out),
-        (Writer::View(write), _) => write(&View::new(profile), style, out),
+        (Writer::View(write), _) => {
+            write(&View::delimited(profile, style.fold.delimited), style, out)
+        }
     }
 }
 

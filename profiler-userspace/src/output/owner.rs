@@ -5,8 +5,7 @@
 use crate::profile::{CallTree, Labels, LabelsIndex, Profile};
 use indexmap::IndexMap;
 
-/// Name of a process whose name is not known.
-pub(super) const UNKNOWN: &str = "[unknown]";
+use crate::profile::marks::UNKNOWN;
 
 /// The name of whose labels these are: `postgres (pid 12, tid 13)`, behind its source where these are told apart.
 pub(super) fn name(labels: &Labels) -> String {

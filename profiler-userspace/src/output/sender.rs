@@ -3,9 +3,9 @@
 //! In: a host, a service, a recorder. Out: the service of a sample, and IDs of profiles by which a server knows those that come
 //! twice.
 
-use super::owner::UNKNOWN;
 use crate::profile::Labels;
 use crate::profile::cgroup::Cgroup;
+use crate::profile::marks::UNKNOWN;
 use profiler_common::intern::Hash;
 
 /// The recorder that sends a window, and how much it counted in it.

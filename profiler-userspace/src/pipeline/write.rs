@@ -52,7 +52,10 @@ pub(crate) fn write(
         complete[number] = delivery == Delivery::Complete;
     }
     if !of_view.is_empty() {
-        let view = View::of(profile.context("there is no profile")?);
+        let view = View::instead_of(
+            profile.context("there is no profile")?,
+            style.fold.delimited,
+        );
         for (number, sink, format) in of_view {
             let delivery = sink.deliver(|out| format.write(&view, style, out))?;
             complete[number] = delivery == Delivery::Complete;

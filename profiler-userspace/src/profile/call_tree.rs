@@ -1,21 +1,43 @@
 //! A profile as a tree of calls: each distinct path from a root once.
 //!
 //! In: a [`Profile`]. Out: nodes, which know their parents, and for each sample the node where it was taken and whose
-//! it is. Frames read as in a [`View`](super::View), marks included, but owners are no frames here.
+//! it is. Owners are no frames, but in the tree of a [`View`](super::View).
 //! Never: changes a weight.
 
 use super::code_places::{Code, FrameId};
-use super::model::{LabelsIndex, Profile};
-use super::view::{Builder, Frames, Owner, Shown};
+use super::model::{LabelsIndex, Profile, Sample};
+use super::stacks::{Builder, Frames, Owner, Shown};
 use super::{Frame, WindowIndex};
 use foldhash::HashMap;
 use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 use indexmap::IndexMap;
 use profiler_common::abi::ThreadState;
+use std::hash::BuildHasher as _;
+use std::num::NonZeroU32;
 
-/// A node's place in its tree.
+/// A node's place in its tree. Kept plus one, so that none takes no more room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct NodeIndex(pub u32);
+pub struct NodeIndex(NonZeroU32);
+
+impl NodeIndex {
+    /// The place after so many others.
+    pub(super) fn new(nodes: usize) -> Self {
+        let behind = u32::try_from(nodes + 1).ok().and_then(NonZeroU32::new);
+        Self(behind.expect("fewer than 2^32 nodes"))
+    }
+
+    /// The place as a number, from 0.
+    pub const fn number(self) -> u32 {
+        self.0.get() - 1
+    }
+
+    /// The place as an index, from 0.
+    pub const fn index(self) -> usize {
+        self.number() as usize
+    }
+}
 
 /// A frame, and who called it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,11 +55,11 @@ pub struct TreeSample {
     pub node: Option<NodeIndex>,
     /// Where the thread itself was: `node`, or above it where that tells who ended a wait.
     pub own: Option<NodeIndex>,
-    /// Owner.
+    /// Owner; the first where owners are frames.
     pub labels: LabelsIndex,
     /// State of the thread.
     pub thread_state: ThreadState,
-    /// When it was counted.
+    /// When it was counted; the first where owners are frames.
     pub window: WindowIndex,
     /// How much was counted, in the profile's [`Unit`](super::Unit).
     pub weight: u64,
@@ -72,26 +94,42 @@ pub struct CallTree {
 #[derive(Default)]
 struct Calls {
     nodes: Vec<Node>,
-    numbers: HashMap<Node, NodeIndex>,
+    /// Places of nodes, found by what these are: there may be millions of them.
+    numbers: HashTable<NodeIndex>,
+    hashes: RandomState,
     /// The stack before: neighbours mostly begin alike.
     last: Vec<(FrameId, NodeIndex)>,
 }
 
 impl Calls {
+    fn number(&mut self, node: Node) -> NodeIndex {
+        let hash = |node: &Node| self.hashes.hash_one(node);
+        let nodes = &self.nodes;
+        let known = self.numbers.entry(
+            hash(&node),
+            |known| nodes[known.index()] == node,
+            |known| hash(&nodes[known.index()]),
+        );
+        match known {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(place) => {
+                let index = NodeIndex::new(nodes.len());
+                place.insert(index);
+                self.nodes.push(node);
+                index
+            }
+        }
+    }
+
     /// The node of a stack, and that of its first `own` frames.
     fn place(&mut self, stack: &[FrameId], own: usize) -> Place {
         let last = self.last.iter().map(|(frame, _)| frame);
         let shared = last.zip(stack).take_while(|(a, b)| a == b).count();
         self.last.truncate(shared);
         for frame in &stack[shared..] {
-            let node = Node {
+            let index = self.number(Node {
                 parent: self.last.last().map(|(_, node)| *node),
                 frame: *frame,
-            };
-            let index = *self.numbers.entry(node).or_insert_with(|| {
-                let index = u32::try_from(self.nodes.len()).expect("fewer than 2^32 nodes");
-                self.nodes.push(node);
-                NodeIndex(index)
             });
             self.last.push((*frame, index));
         }
@@ -109,22 +147,42 @@ pub(super) type Place = (Option<NodeIndex>, Option<NodeIndex>);
 impl CallTree {
     /// All calls of a profile.
     pub fn new(profile: &Profile) -> Self {
-        Self::of(Builder::new(profile, Owner::Apart), profile)
+        Self::of(
+            Builder::new(profile, Owner::Apart),
+            profile.samples().iter().copied(),
+        )
+    }
+
+    /// All calls of a profile that nobody needs any more: its memory is freed as it is read.
+    pub(crate) fn instead_of(mut profile: Profile) -> Self {
+        let samples = profile.take_samples();
+        Self::of(Builder::new(&profile, Owner::Apart), samples.into_iter())
     }
 
     /// All calls of a profile, from and in lines that are apart, whether or not readers see them as frames of their own.
     pub fn by_line(profile: &Profile) -> Self {
-        Self::of(Builder::by_line(profile, Owner::Apart), profile)
+        Self::of(
+            Builder::by_line(profile, Owner::Apart),
+            profile.samples().iter().copied(),
+        )
     }
 
-    fn of(mut builder: Builder<'_>, profile: &Profile) -> Self {
+    /// All calls of these samples of the builder's profile.
+    pub(super) fn of(
+        mut builder: Builder<'_>,
+        samples: impl ExactSizeIterator<Item = Sample>,
+    ) -> Self {
         let mut calls = Calls::default();
         let mut known: HashMap<Shown, Place> = HashMap::default();
         let mut sums: IndexMap<Key, (u64, u64), RandomState> = IndexMap::default();
         // Where each stack is there once, as in text, nothing would be met again.
-        let is_repeated = profile.samples().len() > profile.stacks.len();
-        for sample in profile.samples() {
-            let shown = builder.shown(sample);
+        let is_repeated = samples.len() > builder.stacks_of_profile();
+        if !is_repeated {
+            sums.reserve(samples.len());
+        }
+        let is_apart = builder.is_apart();
+        for sample in samples {
+            let shown = builder.shown(&sample);
             let mut place = || {
                 let stack = builder.stack(&shown);
                 calls.place(&stack.frames, stack.own)
@@ -133,11 +191,16 @@ impl CallTree {
                 true => *known.entry(shown).or_insert_with(place),
                 false => place(),
             };
-            let key = (place, sample.labels, sample.thread_state, sample.window);
+            let (labels, window) = match is_apart {
+                true => (sample.labels, sample.window),
+                false => (LabelsIndex(0), WindowIndex(0)),
+            };
+            let key = (place, labels, sample.thread_state, window);
             let (weight, count) = sums.entry(key).or_default();
             *weight = weight.saturating_add(sample.weight);
             *count = count.saturating_add(sample.count);
         }
+        drop((known, calls.numbers));
         let mut nodes = calls.nodes;
         let frames = in_use(&builder.frames, &mut nodes);
         let samples = sums.into_iter().map(TreeSample::from).collect();
@@ -188,10 +251,30 @@ impl CallTree {
         &self.samples
     }
 
+    /// The nodes of the same stacks turned over, and for each sample the one that its stack ends in then.
+    pub(crate) fn leaf_first(&self) -> (Vec<Node>, Vec<Option<NodeIndex>>) {
+        let mut calls = Calls::default();
+        let mut stack = Vec::new();
+        let samples = self.samples.iter().map(|sample| {
+            stack.clear();
+            stack.extend(self.callers(sample.node));
+            calls.place(&stack, 0).0
+        });
+        let ends = samples.collect();
+        (calls.nodes, ends)
+    }
+
     /// The frames of a node and its callers, the node itself first.
     pub fn callers(&self, node: Option<NodeIndex>) -> impl Iterator<Item = FrameId> {
-        let above = |node: &NodeIndex| self.nodes[node.0 as usize].parent;
-        std::iter::successors(node, above).map(|node| self.nodes[node.0 as usize].frame)
+        let above = |node: &NodeIndex| self.nodes[node.index()].parent;
+        std::iter::successors(node, above).map(|node| self.nodes[node.index()].frame)
+    }
+
+    /// The frames from the root to a node.
+    pub fn stack(&self, node: Option<NodeIndex>) -> Vec<&Frame> {
+        let mut stack: Vec<&Frame> = self.callers(node).map(|id| self.frame(id)).collect();
+        stack.reverse();
+        stack
     }
 }
 
@@ -210,14 +293,12 @@ fn in_use(all: &Frames, nodes: &mut [Node]) -> Frames {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::Unit;
     use crate::profile::fold;
-    use crate::profile::{Unit, View};
 
     fn names(tree: &CallTree, sample: &TreeSample) -> Vec<String> {
-        let callers = tree.callers(sample.node);
-        let mut names: Vec<_> = callers.map(|id| tree.frame(id).name.clone()).collect();
-        names.reverse();
-        names
+        let stack = tree.stack(sample.node).into_iter();
+        stack.map(|frame| frame.name.clone()).collect()
     }
 
     #[test]
@@ -238,8 +319,7 @@ mod tests {
         ];
         assert_eq!(all, expected);
         assert_eq!(tree.nodes().len(), 3);
-        let view = View::new(&profile);
         let sum: u64 = tree.samples().iter().map(|sample| sample.weight).sum();
-        assert_eq!(sum, view.total_weight());
+        assert_eq!(sum, profile.total_weight());
     }
 }

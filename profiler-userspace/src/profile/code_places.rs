@@ -4,10 +4,10 @@
 //! code of several, that is said instead of one of them.
 
 use super::model::{FunctionIndex, MappingIndex, Profile};
-use super::{FrameKind, IndexSet, number};
+use super::{Frame, FrameKind, IndexSet, number};
 use std::sync::Arc;
 
-/// A frame's place in its view's table; meaningless in any other.
+/// A frame's place in its tree's table; meaningless in any other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FrameId(pub(super) u32);
 
@@ -78,24 +78,22 @@ impl CodePlace {
 }
 
 impl CodePlaces {
-    /// The places of so many frames, of which these are code, perhaps of several places.
-    pub(super) fn new(
+    /// The places of these frames, by what they stand for.
+    pub(super) fn new<'f>(
         profile: &Profile,
-        frames: usize,
-        code: impl Iterator<Item = (FrameId, FrameKind, Code)>,
+        frames: impl Iterator<Item = (&'f Frame, Option<Code>)>,
     ) -> Self {
         let mut places = Self::default();
-        let mut of_frames: Vec<Option<CodePlace>> = vec![None; frames];
-        for (frame, kind, code) in code {
-            let place = places.of_code(profile, kind, code);
-            let known = &mut of_frames[frame.index()];
-            *known = Some(known.map_or(place, |known| known.and(place)));
+        let place = |(frame, code): (&Frame, Option<Code>)| {
+            code.map_or_else(CodePlace::default, |code| {
+                places.of_code(profile, frame.kind, code)
+            })
+        };
+        let of_frames = frames.map(place).collect();
+        Self {
+            of_frames,
+            ..places
         }
-        places.of_frames = of_frames
-            .into_iter()
-            .map(Option::unwrap_or_default)
-            .collect();
-        places
     }
 
     fn of_code(&mut self, profile: &Profile, kind: FrameKind, code: Code) -> CodePlace {
@@ -143,7 +141,7 @@ impl CodePlaces {
 #[cfg(test)]
 mod tests {
     use crate::profile::{
-        FrameKind, FrameProfile, FrameRef, Profile, SourceFrame, Unit, View, Window,
+        CodePlace, FrameKind, FrameProfile, FrameRef, Profile, SourceFrame, Unit, View, Window,
     };
 
     #[test]
@@ -173,8 +171,12 @@ mod tests {
         let view = View::new(&profile);
         let places = view.code_places();
         let of = |name: &str| {
-            let at = view.frames().position(|frame| frame.name == name);
-            let place = places.all().nth(at.expect(name)).expect(name);
+            let all = view.tree().frames().zip(places.all());
+            let all = all.filter(|((frame, _), _)| frame.name == name);
+            let place = all
+                .map(|(_, place)| place)
+                .reduce(CodePlace::and)
+                .expect(name);
             (places.module(place).to_owned(), places.file(place))
         };
         assert_eq!(of("main").1, "/src/a.c");

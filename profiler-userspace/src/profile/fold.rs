@@ -17,17 +17,15 @@ mod parse;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use lines::{Lines, Order, kernel_part};
+pub(crate) use lines::{Lines, Order};
 pub use name::visible;
 pub(crate) use parse::stack;
 pub use parse::{MOST_MEMORY, ParseError, Parsed, parse, parse_lines};
 
-use super::{Frame, FrameKind, Profile, View};
+use super::{Frame, FrameKind, Profile, View, marks};
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// The frame that stands between the user and the kernel part of a stack.
-pub(crate) const DELIMITER: &str = "-";
 /// The suffix of annotated names: `_[k]` of the kernel's, and so on.
 fn suffix(kind: FrameKind) -> Option<String> {
     Some(format!("_[{}]", kind.short()?))
@@ -43,8 +41,6 @@ fn split_suffix(name: &str) -> Option<(&str, FrameKind)> {
     Some((stem, FrameKind::from_short(short)?))
 }
 
-/// Text of an empty name or an empty stack.
-pub(crate) const UNKNOWN: &str = "[unknown]";
 /// How much text is gathered before it is written.
 const CHUNK_BYTES: usize = 64 * 1024;
 
@@ -63,25 +59,29 @@ pub struct FoldStyle {
 /// That order differs from that of `sort` where a name holds a character below `;`: here, all that
 /// `main` called stays together, and `main(int)` follows.
 pub fn fold(profile: &Profile, style: FoldStyle, out: &mut dyn Write) -> io::Result<()> {
-    write(&View::new(profile), style, out)
+    write(&View::delimited(profile, style.delimited), style, out)
 }
 
 /// Writes a profile's view as [`fold`] does the profile.
 pub(crate) fn write(view: &View, style: FoldStyle, out: &mut dyn Write) -> io::Result<()> {
-    let fixed = [DELIMITER, UNKNOWN].map(Cow::Borrowed);
-    let lines = Lines::new(view, style.delimited, Order::RootFirst, fixed, |frame| {
+    let lines = Lines::new(view, Order::RootFirst, |frame| {
         frame_name(frame, style.annotate)
     });
     let mut chunk = String::new();
-    for line in lines.iter() {
-        for (depth, &rank) in lines.stack(line).iter().enumerate() {
-            if depth > 0 {
-                chunk.push(';');
-            }
-            chunk.push_str(&lines.names()[rank as usize]);
+    // The names down to a node, and for each depth where they end.
+    let (mut path, mut ends) = (String::new(), Vec::<usize>::new());
+    for (node, weight) in lines.nodes() {
+        ends.truncate(node.depth as usize);
+        path.truncate(ends.last().copied().unwrap_or_default());
+        if node.depth > 0 {
+            path.push(';');
         }
+        path.push_str(&lines.names()[node.rank as usize]);
+        ends.push(path.len());
+        let Some(weight) = weight else { continue };
+        chunk.push_str(&path);
         chunk.push(' ');
-        chunk.push_str(&lines.weight_text(line));
+        chunk.push_str(&lines.weight_text(weight));
         chunk.push('\n');
         if chunk.len() >= CHUNK_BYTES {
             out.write_all(chunk.as_bytes())?;
@@ -93,6 +93,9 @@ pub(crate) fn write(view: &View, style: FoldStyle, out: &mut dyn Write) -> io::R
 
 /// How `frame` reads in a line.
 pub(crate) fn frame_name(frame: &Frame, annotate: bool) -> Cow<'_, str> {
+    if frame.kind == FrameKind::Mark && frame.name == marks::DELIMITER {
+        return Cow::Borrowed(marks::DELIMITER);
+    }
     let name = name::frame(&frame.name);
     if !annotate && frame.kind != FrameKind::Inlined {
         return name;

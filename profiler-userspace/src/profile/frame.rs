@@ -217,3 +217,13 @@ pub(super) fn cpu_label(label: &str) -> Option<&str> {
 pub(crate) fn is_mark(name: &str) -> bool {
     name.starts_with('[') && name.ends_with(']') && !name.contains("+0x")
 }
+/// Where the kernel part begins, marks included, in a stack that has user frames before it.
+pub(crate) fn kernel_part<T>(stack: &[T], kind: impl Fn(&T) -> FrameKind) -> Option<usize> {
+    let kernel = stack
+        .iter()
+        .position(|frame| kind(frame) == FrameKind::Kernel)?;
+    let user = stack[..kernel]
+        .iter()
+        .rposition(|frame| kind(frame).is_user())?;
+    Some(user + 1)
+}

@@ -11,6 +11,12 @@ pub const BLOCKED: &str = "[blocked]";
 /// The leaf of time on a CPU in which no sample was taken.
 pub const NOT_SAMPLED: &str = "[on-CPU, not sampled]";
 
+/// The name of what has none, and the stack of which nothing is known.
+pub const UNKNOWN: &str = "[unknown]";
+
+/// Stands between the user and the kernel part of a stack, where that is asked for.
+pub const DELIMITER: &str = "-";
+
 /// Stands between the stack of a thread that waited and that of the one that ended the wait.
 pub const WOKEN_BY: &str = "--";
 

@@ -12,6 +12,7 @@ pub mod fold;
 mod frame;
 mod frames;
 pub mod interpreters;
+pub(crate) mod joining;
 pub mod marks;
 mod merge;
 mod model;
@@ -20,9 +21,11 @@ pub mod normalized;
 pub mod off_cpu;
 mod off_cpu_view;
 pub(crate) mod outline;
+pub(crate) mod preorder;
 pub mod raw;
 mod raw_frame;
 pub mod select;
+mod stacks;
 mod view;
 mod wait_reason;
 pub mod wall;
@@ -31,8 +34,8 @@ mod windows;
 
 pub use call_tree::{CallTree, Node, NodeIndex, TreeSample};
 pub use code_places::{Code, CodePlace, CodePlaces, FrameId};
-pub(crate) use frame::is_mark;
 pub use frame::{Frame, FrameKind, FrameRef, interpreted_module};
+pub(crate) use frame::{is_mark, kernel_part};
 pub use frames::{FrameProfile, SourceFrame};
 pub use merge::{MergeError, Merging};
 pub use model::{
@@ -41,7 +44,8 @@ pub use model::{
 };
 pub use narrow::Narrowed;
 pub use off_cpu_view::{OffCpuView, Wakers};
-pub use view::{Stacks, View, ViewSample, with_line};
+pub use stacks::with_line;
+pub use view::View;
 pub use wait_reason::WaitReason;
 
 pub use windows::{MOST_WINDOWS, WindowIndex, WindowTotals};

@@ -6,7 +6,8 @@
 use super::call_tree::{CallTree, Key, Node, NodeIndex, TreeSample};
 use super::code_places::FrameId;
 use super::outline::{Call, Left, Outline, Place};
-use super::view::Frames;
+use super::preorder::{Ordered, Preorder};
+use super::stacks::Frames;
 use super::{Frame, FrameKind, marks, number};
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
@@ -28,17 +29,17 @@ impl CallTree {
     /// The same with about so many nodes, the widest, and about as many frames that are only in rests.
     pub fn narrowed(&self, most: usize) -> Narrowed {
         let weights = self.weights();
-        let order = self.preorder();
+        let order = Preorder::as_they_came(self.nodes()).nodes;
         // A root below all roots; no frame reads as it does.
         let root = Call {
             depth: 0,
             word: self.frame_count() as u32,
             weight: u64::MAX,
         };
-        let calls = order.iter().map(|&(at, depth)| Call {
-            depth: depth + 1,
-            word: self.nodes()[at].frame.0,
-            weight: weights[at],
+        let calls = order.iter().map(|node| Call {
+            depth: node.depth + 1,
+            word: self.nodes()[node.rank as usize].frame.0,
+            weight: weights[node.rank as usize],
         });
         let calls = std::iter::once(root).chain(calls);
         let mut places = Vec::with_capacity(order.len() + 1);
@@ -53,8 +54,8 @@ impl CallTree {
         for left in &outline.nodes[1..] {
             let (depth, frame) = match *left {
                 Left::Call(call) => {
-                    let (at, depth) = order[call as usize - 1];
-                    (depth, frames.number(self.nodes()[at].frame))
+                    let Ordered { rank, depth } = order[call as usize - 1];
+                    (depth, frames.number(self.nodes()[rank as usize].frame))
                 }
                 Left::Rest { depth, calls, .. } => {
                     in_rests += calls;
@@ -63,7 +64,7 @@ impl CallTree {
             };
             path.truncate(depth as usize);
             let parent = path.last().copied();
-            path.push(NodeIndex(nodes.len() as u32));
+            path.push(NodeIndex::new(nodes.len()));
             nodes.push(Node { parent, frame });
         }
         let (only, unknown) = outline.only_in_rests(most);
@@ -72,12 +73,12 @@ impl CallTree {
         }
         // By the tree's nodes.
         let mut moved = vec![None; order.len()];
-        for (&(at, _), place) in order.iter().zip(&places[1..]) {
-            moved[at] = Some(*place);
+        for (node, place) in order.iter().zip(&places[1..]) {
+            moved[node.rank as usize] = Some(*place);
         }
         // The root is not there any more.
-        let node = |place: Place| NodeIndex(outline.node(place) - 1);
-        let samples = self.moved(|at| moved[at.0 as usize].map(node));
+        let node = |place: Place| NodeIndex::new(outline.node(place) as usize - 1);
+        let samples = self.moved(|at| moved[at.index()].map(node));
         Narrowed {
             tree: Self::from_parts(frames.all, nodes, samples),
             nodes: in_rests,
@@ -99,44 +100,19 @@ impl CallTree {
         sums.into_iter().map(TreeSample::from).collect()
     }
 
-    /// All nodes and how many are below each, callers before all that they called.
-    fn preorder(&self) -> Vec<(usize, u32)> {
-        let root = self.nodes().len();
-        let mut first: Vec<Option<u32>> = vec![None; root + 1];
-        let mut next: Vec<Option<u32>> = vec![None; root];
-        for (at, node) in self.nodes().iter().enumerate().rev() {
-            let caller = node.parent.map_or(root, |parent| parent.0 as usize);
-            next[at] = first[caller].replace(at as u32);
-        }
-        let mut order = Vec::with_capacity(root);
-        let mut path: Vec<usize> = Vec::new();
-        let mut here = first[root];
-        loop {
-            if let Some(at) = here {
-                order.push((at as usize, path.len() as u32));
-                path.push(at as usize);
-                here = first[at as usize];
-            } else if let Some(at) = path.pop() {
-                here = next[at];
-            } else {
-                return order;
-            }
-        }
-    }
-
     /// The weight of each node and of all that it called.
     fn weights(&self) -> Vec<u64> {
         let mut weights = vec![0_u64; self.nodes().len()];
         let add = |weight: &mut u64, more: u64| *weight = weight.saturating_add(more);
         for sample in self.samples() {
             if let Some(node) = sample.node {
-                add(&mut weights[node.0 as usize], sample.weight);
+                add(&mut weights[node.index()], sample.weight);
             }
         }
         for at in (0..weights.len()).rev() {
             if let Some(parent) = self.nodes()[at].parent {
                 let weight = weights[at];
-                add(&mut weights[parent.0 as usize], weight);
+                add(&mut weights[parent.index()], weight);
             }
         }
         weights

@@ -5,7 +5,7 @@
 
 use super::Json;
 use super::meta::{MARKERS, category};
-use crate::profile::{CallTree, FrameKind, Profile};
+use crate::profile::{CallTree, FrameKind, NodeIndex, Profile};
 use indexmap::IndexSet;
 use serde_json::{Value, json};
 use std::io;
@@ -76,7 +76,7 @@ pub(super) fn write(profile: &Profile, tree: &CallTree, json: &mut Json<'_>) -> 
                 "prefix",
                 &mut nodes
                     .iter()
-                    .map(|node| json!(node.parent.map(|parent| parent.0))),
+                    .map(|node| json!(node.parent.map(NodeIndex::number))),
             ),
         ],
     )?;

@@ -6,7 +6,7 @@
 use super::super::owner;
 use super::Json;
 use super::meta::MARKERS;
-use crate::profile::{CallTree, LabelsIndex, Profile, TreeSample, Unit, Window};
+use crate::profile::{CallTree, LabelsIndex, NodeIndex, Profile, TreeSample, Unit, Window};
 use profiler_common::abi::ThreadState;
 use serde_json::{Value, json};
 use std::io;
@@ -116,7 +116,7 @@ impl Thread {
             Some(factor) => json!(weight as f64 * factor),
             None => json!(weight),
         };
-        let stack = |sample: &TreeSample| json!(sample.node.map(|node| node.0));
+        let stack = |sample: &TreeSample| json!(sample.node.map(NodeIndex::number));
         json.text("{\"weightType\":")?;
         json.value(&Value::from(weight_type))?;
         json.text(",\"stack\":")?;

@@ -5,6 +5,7 @@
 
 use super::packed::{Columns, Names};
 use crate::profile::fold::visible;
+use crate::profile::preorder::Preorder;
 use crate::profile::{CallTree, FrameId, FrameKind, NodeIndex, Profile};
 use indexmap::IndexSet;
 use profiler_common::abi::ThreadState;
@@ -37,7 +38,7 @@ pub(super) struct Calls {
     /// Whether nodes are lines of functions.
     is_by_line: bool,
     nodes: Vec<Node>,
-    /// For each node of the tree its place behind the root, which has place 0.
+    /// For each node of the tree its place among these.
     places: Vec<u32>,
     /// For each of the tree's frames its function.
     of_frames: Vec<u32>,
@@ -76,13 +77,13 @@ impl Calls {
             lines,
             is_by_line,
             nodes: Vec::with_capacity(tree.nodes().len()),
-            places: vec![0; tree.nodes().len()],
+            places: Vec::new(),
         };
         calls.walk(tree, |frame| lines_of_frames[frame.index()]);
         calls
     }
 
-    /// Numbers all nodes, without recursion: stacks may be deep.
+    /// Numbers all nodes.
     fn walk(&mut self, tree: &CallTree, line_of: impl Fn(FrameId) -> u32) {
         let mut by_name: Vec<u32> = (0..self.lines.len() as u32).collect();
         by_name.sort_by_key(|&place| {
@@ -90,47 +91,24 @@ impl Calls {
             (&self.functions[function as usize], line)
         });
         let mut ranks = vec![0; by_name.len()];
-        for (rank, &place) in by_name.iter().enumerate() {
+        for (rank, &place) in (0..).zip(&by_name) {
             ranks[place as usize] = rank;
         }
-        let root = tree.nodes().len();
-        let parent = |node: u32| {
-            let parent = tree.nodes()[node as usize].parent;
-            parent.map_or(root, |parent| parent.0 as usize)
-        };
-        let line = |node: u32| line_of(tree.nodes()[node as usize].frame);
-        // Children of the same parent lie together, the first by name last, which is the order of a stack.
-        let mut children: Vec<u32> = (0..root as u32).collect();
-        children.sort_by_key(|&node| {
-            let rank = ranks[line(node) as usize];
-            (parent(node), std::cmp::Reverse((rank, node)))
-        });
-        let mut begins = vec![0_usize; root + 2];
-        for &node in &children {
-            begins[parent(node) + 1] += 1;
-        }
-        for next in 1..begins.len() {
-            begins[next] += begins[next - 1];
-        }
-        let children_of = |node: usize| &children[begins[node]..begins[node + 1]];
-        let mut waiting: Vec<(u32, u32)> =
-            children_of(root).iter().map(|&node| (node, 1)).collect();
+        let order = Preorder::of(tree.nodes(), |frame| ranks[line_of(frame) as usize]);
         let mut depth_before = 0;
-        while let Some((node, depth)) = waiting.pop() {
-            self.nodes.push(Node {
-                up: depth_before + 1 - depth,
-                line: line(node),
-            });
-            self.places[node as usize] = self.nodes.len() as u32;
-            depth_before = depth;
-            let called = children_of(node as usize).iter();
-            waiting.extend(called.map(|&child| (child, depth + 1)));
-        }
+        self.nodes.extend(order.nodes.iter().map(|node| {
+            let depth = node.depth + 1;
+            Node {
+                up: std::mem::replace(&mut depth_before, depth) + 1 - depth,
+                line: by_name[node.rank as usize],
+            }
+        }));
+        self.places = order.places;
     }
 
     /// The place of a node, 0 where there is none.
     pub(super) fn place(&self, node: Option<NodeIndex>) -> u32 {
-        node.map_or(0, |node| self.places[node.0 as usize])
+        node.map_or(0, |node| self.places[node.index()] + 1)
     }
 
     /// Adds the columns. `hidden`: for each of the tree's frames its weight in rests; nothing where there are none.

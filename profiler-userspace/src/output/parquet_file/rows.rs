@@ -7,6 +7,7 @@ use super::super::sender::Sender;
 use super::super::value_types;
 use crate::parquet_schema::outcome;
 use crate::profile::cgroup::Cgroup;
+use crate::profile::preorder::Preorder;
 use crate::profile::{
     CallTree, FrameId, FrameKind, Labels, LabelsIndex, NodeIndex, Profile, WindowTotals,
 };
@@ -85,7 +86,7 @@ impl Rows {
         let frames = tree.frame_ids().map(|id| cells(profile, &tree, id));
         let mut depths: Vec<u32> = Vec::with_capacity(tree.nodes().len());
         for node in tree.nodes() {
-            let above = node.parent.map_or(0, |parent| depths[parent.0 as usize]);
+            let above = node.parent.map_or(0, |parent| depths[parent.index()]);
             depths.push(above + 1);
         }
         let machine = profile.origin.machine.as_ref();
@@ -118,7 +119,7 @@ impl Rows {
     /// How many frames a row has.
     pub(super) fn depth(&self, row: &Row) -> usize {
         let node = self.node(row);
-        node.map_or(0, |node| self.depths[node.0 as usize] as usize)
+        node.map_or(0, |node| self.depths[node.index()] as usize)
     }
 
     /// The frames of a row, from the leaf on.
@@ -198,36 +199,15 @@ fn sorted(profile: &Profile, tree: &CallTree) -> Vec<usize> {
     for (rank, at) in by_owner.into_iter().enumerate() {
         owner_ranks[at] = rank;
     }
-    let stack_ranks = ranks(tree);
+    let stack_ranks = Preorder::as_they_came(tree.nodes()).places;
     let mut order: Vec<usize> = (0..tree.samples().len()).collect();
     order.sort_by_key(|at| {
         let sample = &tree.samples()[*at];
-        let stack = sample.node.map(|node| stack_ranks[node.0 as usize]);
+        let stack = sample.node.map(|node| stack_ranks[node.index()]);
         let owner = owner_ranks[sample.labels.0 as usize];
         (owner, stack, sample.thread_state as u8, sample.window)
     });
     order
-}
-
-/// For each node of a tree its place among all where what one calls stands behind it.
-fn ranks(tree: &CallTree) -> Vec<u32> {
-    let nodes = tree.nodes();
-    let mut children: Vec<Vec<u32>> = vec![Vec::new(); nodes.len()];
-    let mut next = Vec::new();
-    for (at, node) in nodes.iter().enumerate().rev() {
-        match node.parent {
-            Some(parent) => children[parent.0 as usize].push(at as u32),
-            None => next.push(at as u32),
-        }
-    }
-    let mut ranks = vec![0; nodes.len()];
-    let mut rank = 0;
-    while let Some(at) = next.pop() {
-        ranks[at as usize] = rank;
-        rank += 1;
-        next.append(&mut children[at as usize]);
-    }
-    ranks
 }
 
 /// Firings of each window that are in no sample, and why.

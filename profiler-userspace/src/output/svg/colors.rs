@@ -6,7 +6,7 @@
 use super::color::Color;
 use super::tree::drawn;
 use crate::output::Palette;
-use crate::profile::{Frame, FrameId, FrameKind, View, ViewSample};
+use crate::profile::{Frame, FrameId, FrameKind, TreeSample, View};
 use profiler_common::abi::ThreadState;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -264,35 +264,40 @@ type Times<'a> = HashMap<Cow<'a, Frame>, Time>;
 
 /// Warm as far as a frame's threads ran, cold as far as they were blocked, green as far as they waited for a CPU.
 fn by_time(view: &View) -> Times<'_> {
-    times(view, |sample| {
-        [(&sample.stack, sample.thread_state), NOTHING]
-    })
+    times(view, |sample| (sample.thread_state, sample.thread_state))
 }
 
 /// Cold as far as a frame's threads waited, warm as far as they ended waits.
 fn by_half(view: &View) -> Times<'_> {
-    times(view, |sample| {
-        let (wait, woke) = sample.stack.split_at(sample.own);
-        [(wait, ThreadState::Blocked), (woke, ThreadState::Running)]
-    })
+    times(view, |_| (ThreadState::Blocked, ThreadState::Running))
 }
 
-/// A part of a stack, and what its thread did.
-type Part<'a> = (&'a [FrameId], ThreadState);
-
-/// No part.
-const NOTHING: Part<'_> = (&[], ThreadState::Running);
-
-/// For how long threads did what, told by the parts of their stacks.
-fn times<'a>(view: &'a View, parts: impl Fn(&'a ViewSample) -> [Part<'a>; 2]) -> Times<'a> {
+/// For how long threads did what. `states`: what that of a sample did, and what who ended its wait did.
+fn times(view: &View, states: impl Fn(&TreeSample) -> (ThreadState, ThreadState)) -> Times<'_> {
+    let tree = view.tree();
     let mut times = Times::new();
-    for sample in view.samples() {
-        for (part, thread_state) in parts(sample) {
-            let frames: HashSet<_> = part.iter().collect();
-            for &frame in frames {
-                let time = times.entry(drawn(view.frame(frame))).or_default();
-                // Whatever weighs nothing has a colour, too.
-                time.add(thread_state, sample.weight.max(1));
+    let mut add = |frames: HashSet<FrameId>, thread_state, weight: u64| {
+        for frame in frames {
+            let time = times.entry(drawn(tree.frame(frame))).or_default();
+            // Whatever weighs nothing has a colour, too.
+            time.add(thread_state, weight.max(1));
+        }
+    };
+    for sample in tree.samples() {
+        let (own, others) = states(sample);
+        let count = |node| tree.callers(node).count();
+        let behind = count(sample.node) - count(sample.own);
+        let mut frames = tree.callers(sample.node);
+        let of_others: HashSet<FrameId> = frames.by_ref().take(behind).collect();
+        match own == others {
+            true => add(
+                of_others.into_iter().chain(frames).collect(),
+                own,
+                sample.weight,
+            ),
+            false => {
+                add(of_others, others, sample.weight);
+                add(frames.collect(), own, sample.weight);
             }
         }
     }
@@ -373,7 +378,8 @@ mod tests {
     }
 
     fn color(palette: Palette, view: &View, name: &str) -> Color {
-        let frame = view.frames().find(|frame| frame.name == name);
+        let mut frames = view.tree().frames().map(|(frame, _)| frame);
+        let frame = frames.find(|frame| frame.name == name);
         let frame = drawn(frame.expect("it is in the view")).into_owned();
         looks(palette, view, &[frame])[0].color
     }

@@ -65,7 +65,7 @@ impl Paints {
 fn origins(view: &View, tree: &Tree) -> (Vec<String>, Vec<u32>) {
     let origins = view.code_places();
     let mut of_frames: HashMap<Cow<'_, Frame>, CodePlace> = HashMap::new();
-    for (frame, origin) in view.frames().zip(origins.all()) {
+    for ((frame, _), origin) in view.tree().frames().zip(origins.all()) {
         of_frames
             .entry(drawn(frame))
             .and_modify(|known| *known = known.and(origin))

@@ -4,7 +4,7 @@
 //! Never: a weight that is changed.
 
 use crate::output::Style;
-use crate::profile::fold::{self, Lines, Order, visible};
+use crate::profile::fold::{Lines, Order, visible};
 use crate::profile::{Frame, FrameKind, View, marks};
 use profiler_common::abi::ThreadState;
 use std::borrow::Cow;
@@ -63,38 +63,29 @@ impl Tree {
             true => Order::LeafFirst,
             false => Order::RootFirst,
         };
-        let fixed = [delimiter(), unknown()].map(Cow::Owned);
-        let lines = Lines::new(view, style.fold.delimited, order, fixed, drawn);
+        let lines = Lines::new(view, order, drawn);
         let mut tree = Self::root();
+        let nodes = lines.nodes().map(|(node, weight)| Node {
+            name: node.rank,
+            depth: node.depth + 1,
+            own: weight.unwrap_or_default(),
+            weight: 0,
+            left: 0,
+        });
+        tree.nodes.extend(nodes);
+        tree.add_up();
+        let mut is_root = true;
+        tree.nodes
+            .retain(|node| std::mem::take(&mut is_root) || node.weight > 0);
         // For each rank of a name its place in `names`.
         let mut places: Vec<Option<u32>> = vec![None; lines.names().len()];
-        // The nodes of the line before, from the root, and its ranks.
-        let mut path: Vec<usize> = vec![0];
-        let mut last: &[u32] = &[];
-        for line in lines.iter().filter(|line| line.weight() > 0) {
-            let stack = lines.stack(line);
-            let shared = last.iter().zip(stack).take_while(|(a, b)| a == b).count();
-            path.truncate(shared + 1);
-            for &rank in &stack[shared..] {
-                let names = &mut tree.names;
-                let name = *places[rank as usize].get_or_insert_with(|| {
-                    names.push(lines.names()[rank as usize].clone().into_owned());
-                    names.len() as u32 - 1
-                });
-                path.push(tree.nodes.len());
-                tree.nodes.push(Node {
-                    name,
-                    depth: path.len() as u32 - 1,
-                    own: 0,
-                    weight: 0,
-                    left: 0,
-                });
-            }
-            let own = &mut tree.nodes[path[path.len() - 1]].own;
-            *own = own.saturating_add(line.weight());
-            last = stack;
+        for node in &mut tree.nodes[1..] {
+            let rank = node.name as usize;
+            node.name = *places[rank].get_or_insert_with(|| {
+                tree.names.push(lines.names()[rank].clone().into_owned());
+                tree.names.len() as u32 - 1
+            });
         }
-        tree.add_up();
         tree.pack_left();
         (tree, lines.noun(&view.unit))
     }
@@ -198,7 +189,7 @@ impl Tree {
 /// A frame as it is drawn: names that can be read, and one kind for what looks alike.
 pub(super) fn drawn(frame: &Frame) -> Cow<'_, Frame> {
     let name = match &*frame.name {
-        "" => Cow::Borrowed(fold::UNKNOWN),
+        "" => Cow::Borrowed(marks::UNKNOWN),
         name => visible(name),
     };
     let kind = match frame.kind {
@@ -224,12 +215,12 @@ pub(super) fn rest() -> Frame {
 
 /// Separator between the user and the kernel part of a stack.
 pub(super) fn delimiter() -> Frame {
-    frame_of(fold::DELIMITER, FrameKind::Mark)
+    frame_of(marks::DELIMITER, FrameKind::Mark)
 }
 
 /// Name of a stack without frames.
 pub(super) fn unknown() -> Frame {
-    frame_of(fold::UNKNOWN, FrameKind::Mark)
+    frame_of(marks::UNKNOWN, FrameKind::Mark)
 }
 
 fn frame_of(name: &str, kind: FrameKind) -> Frame {

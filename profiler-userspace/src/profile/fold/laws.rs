@@ -167,17 +167,20 @@ proptest! {
 
     #[test]
     fn leaf_first_lines_are_the_same_stacks_reversed(profile in any_profile()) {
-        let view = View::new(&profile);
+        let view = View::delimited(&profile, true);
         let lines = |order| {
-            let read = |frame| frame_name(frame, true);
-            let all = Lines::new(&view, true, order, [DELIMITER, UNKNOWN].map(Cow::Borrowed), read);
-            let mut lines: Vec<_> = all.iter().map(|line| {
-                let mut stack: Vec<_> = all.stack(line).iter().map(|&rank| all.names()[rank as usize].clone().into_owned()).collect();
+            let all = Lines::new(&view, order, |frame| frame_name(frame, true));
+            let mut path = Vec::new();
+            let mut lines = Vec::new();
+            for (node, weight) in all.nodes() {
+                path.truncate(node.depth as usize);
+                path.push(all.names()[node.rank as usize].clone().into_owned());
+                let mut stack = path.clone();
                 if order == Order::LeafFirst {
                     stack.reverse();
                 }
-                (stack, line.weight())
-            }).collect();
+                lines.extend(weight.map(|weight| (stack, weight)));
+            }
             lines.sort();
             lines
         };

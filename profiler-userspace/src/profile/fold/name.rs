@@ -5,17 +5,18 @@
 //! already stays as it is, so that doing this twice is doing it once.
 //! Never: an empty name.
 
-use super::{DELIMITER, UNKNOWN, split_suffix};
+use super::split_suffix;
+use crate::profile::marks;
 use std::borrow::Cow;
 
 /// A frame's name as folded text can hold it.
 pub(super) fn frame(name: &str) -> Cow<'_, str> {
     if name.is_empty() {
-        return Cow::Borrowed(UNKNOWN);
+        return Cow::Borrowed(marks::UNKNOWN);
     }
     // Readers take the one for the border between user and kernel, and a lone other for a comment.
     match name {
-        DELIMITER => return Cow::Borrowed("[-]"),
+        marks::DELIMITER => return Cow::Borrowed("[-]"),
         "#" => return Cow::Borrowed("[#]"),
         _ => {}
     }

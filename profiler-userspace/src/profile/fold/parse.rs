@@ -12,11 +12,11 @@
 //! `[tid 1]` or `[cpu 1]` beside the process is a label.
 
 use super::name::reads_as_number;
-use super::{DELIMITER, split_suffix, visible};
+use super::{split_suffix, visible};
 use crate::profile::frame::{cpu_label, thread_label};
 use crate::profile::frames::FrameProfile;
 use crate::profile::model::Sample;
-use crate::profile::{FrameKind, FrameRef, Profile, Unit, Window, is_mark};
+use crate::profile::{FrameKind, FrameRef, Profile, Unit, Window, is_mark, marks};
 use crate::text::lines::LineReader;
 use std::io::{self, BufRead};
 
@@ -350,7 +350,7 @@ pub(crate) fn stack(text: &str) -> Vec<FrameRef<'_>> {
     }));
     let border = frames
         .iter()
-        .position(|frame| frame.name == DELIMITER)
+        .position(|frame| frame.name == marks::DELIMITER)
         .filter(|&at| at > 0 && at + 1 < frames.len());
     guess_kinds(&mut frames, border);
     for frame in &mut frames {

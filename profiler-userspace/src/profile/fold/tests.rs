@@ -2,7 +2,7 @@ use super::name::frame as sanitised;
 use super::*;
 use crate::profile::FrameKind::{Inlined, Jit, Kernel, Mark, Process, User};
 use crate::profile::frames::FrameProfile;
-use crate::profile::{Frame, FrameId, LabelFrames, Unit, Window};
+use crate::profile::{Frame, LabelFrames, TreeSample, Unit, Window};
 
 pub(super) const STYLES: [FoldStyle; 4] = [
     FoldStyle {
@@ -49,14 +49,15 @@ pub(super) fn read(text: &str) -> Profile {
 /// Each stack's names with a letter for the kind.
 fn labels_of(profile: &Profile) -> Vec<String> {
     let view = View::new(profile);
-    let level = |&id: &FrameId| {
-        let Frame { name, kind } = view.frame(id);
+    let tree = view.tree();
+    let level = |Frame { name, kind }: &Frame| {
         format!("{:?}", kind).chars().take(1).collect::<String>() + ":" + name
     };
-    view.samples()
-        .iter()
-        .map(|s| s.stack.iter().map(level).collect::<Vec<_>>().join(" "))
-        .collect()
+    let stack = |sample: &TreeSample| {
+        let levels = tree.stack(sample.node).into_iter().map(level);
+        levels.collect::<Vec<String>>().join(" ")
+    };
+    tree.samples().iter().map(stack).collect()
 }
 
 #[test]

@@ -96,7 +96,8 @@ proptest! {
         let (normalized, objects) = normalized(&mut processes, &raw);
         let kernel = KernelNameCache::default().symbols(&normalized, &mut KernelNames::asked(&mut ask));
         let profile = symbolize(normalized, &objects, Unit::Samples, &processes, &kernel, &usual()).profile;
-        let profile = View::new(&profile);
+        let view = View::new(&profile);
+        let tree = view.tree();
         // Equal stacks are added up, so what is compared is what stacks of one shape weigh together.
         let mut expected: BTreeMap<[usize; 3], (u64, u64)> = BTreeMap::new();
         for sample in &raw.samples {
@@ -110,12 +111,13 @@ proptest! {
         }
         let mut found: BTreeMap<[usize; 3], (u64, u64)> = BTreeMap::new();
         let mut stacks = HashSet::new();
-        for sample in profile.samples() {
-            prop_assert!(stacks.insert(&sample.stack), "a stack occurs twice");
-            let kinds: Vec<FrameKind> = sample.stack.iter().map(|id| profile.frame(*id).kind).collect();
+        for sample in tree.samples() {
+            prop_assert!(stacks.insert(sample.node), "a stack occurs twice");
+            let stack = tree.stack(sample.node);
+            let kinds: Vec<FrameKind> = stack.iter().map(|frame| frame.kind).collect();
             let of = |kind| kinds.iter().filter(|found| **found == kind).count();
             prop_assert_eq!(of(FrameKind::Process), 1);
-            prop_assert!(sample.stack.iter().all(|id| !profile.frame(*id).name.is_empty()));
+            prop_assert!(stack.iter().all(|frame| !frame.name.is_empty()));
             // Callers first, and the kernel last.
             let order = |kind| kinds.iter().position(|found| *found == kind);
             let last_user = kinds.iter().rposition(|found| *found == FrameKind::User);

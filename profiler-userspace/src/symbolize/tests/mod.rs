@@ -99,8 +99,8 @@ fn named_from(sources: &Sources<'_>, processes: &mut Processes, raw: &RawProfile
     let unit = Unit::Samples;
     let symbolized = symbolize(normalized, &objects, unit, processes, &kernel, sources);
     let view = View::new(&symbolized.profile);
-    let stack = view.samples()[0].stack.iter();
-    stack.map(|id| view.frame(*id).name.clone()).collect()
+    let stack = view.tree().stack(view.tree().samples()[0].node);
+    stack.into_iter().map(|frame| frame.name.clone()).collect()
 }
 
 /// Names of a stack, given and returned from leaf to root, without the process.
@@ -151,10 +151,8 @@ fn a_stack_runs_from_labels_to_user_to_kernel_frames() {
     let labels = profile.labels_at(profile.samples()[0].labels);
     assert_eq!((labels.pid, labels.start), (Some(u32::MAX), 1));
     let view = View::new(&profile);
-    let stack: Vec<(&str, FrameKind)> = view.samples()[0]
-        .stack
-        .iter()
-        .map(|id| view.frame(*id))
+    let stack = view.tree().stack(view.tree().samples()[0].node).into_iter();
+    let stack: Vec<(&str, FrameKind)> = stack
         .map(|frame| (frame.name.as_str(), frame.kind))
         .collect();
     assert_eq!(

@@ -6,10 +6,11 @@
 use super::lanes::Lanes;
 use super::spans;
 use crate::output::svg::tree::{all, delimiter, drawn, unknown};
-use crate::profile::fold::{FoldStyle, kernel_part};
+use crate::profile::fold::FoldStyle;
+use crate::profile::preorder::Preorder;
 use crate::profile::{
     CallTree, Frame, FrameKind, LabelFrames, LabelsIndex, NodeIndex, Profile, TreeSample,
-    WindowTotals,
+    WindowTotals, kernel_part,
 };
 use std::collections::HashMap;
 use std::time::Duration;
@@ -247,11 +248,7 @@ impl<'a> Paths<'a> {
             return node;
         }
         let tree = self.tree;
-        let mut stack: Vec<&Frame> = tree
-            .callers(sample.node)
-            .map(|frame| tree.frame(frame))
-            .collect();
-        stack.reverse();
+        let stack = tree.stack(sample.node);
         let split = kernel_part(&stack, |frame| frame.kind).filter(|_| self.style.delimited);
         let mut node = 0;
         let wanted = match self.has_owners {
@@ -314,23 +311,10 @@ fn in_order(names: Vec<Frame>, nodes: &[(u32, u32)]) -> (Vec<Frame>, Vec<u32>, V
         .iter()
         .map(|&number| names[number as usize].clone())
         .collect();
-    let mut callees: Vec<Vec<u32>> = vec![Vec::new(); nodes.len()];
-    for (node, &(parent, _)) in nodes.iter().enumerate().skip(1) {
-        callees[parent as usize].push(node as u32);
-    }
-    let mut places = vec![0; nodes.len()];
-    let (mut ordered, mut parents) = (Vec::new(), Vec::new());
-    let mut waiting = vec![0_u32];
-    while let Some(node) = waiting.pop() {
-        let (parent, name) = nodes[node as usize];
-        places[node as usize] = ordered.len() as u32;
-        ordered.push(ranks[name as usize]);
-        parents.push(places[parent as usize]);
-        let mut called = std::mem::take(&mut callees[node as usize]);
-        called.sort_unstable_by_key(|&callee| {
-            std::cmp::Reverse(ranks[nodes[callee as usize].1 as usize])
-        });
-        waiting.extend(called);
-    }
-    (names, ordered, parents, places)
+    let callers = nodes.iter().enumerate();
+    let callers = callers.map(|(node, &(parent, _))| (node > 0).then_some(parent));
+    let order = Preorder::new(callers, |node| ranks[nodes[node as usize].1 as usize]);
+    let parents = order.callers().map(Option::unwrap_or_default).collect();
+    let ordered = order.nodes.iter().map(|node| node.rank).collect();
+    (names, ordered, parents, order.places)
 }
