@@ -204,7 +204,6 @@ const DOORS: &[(&str, &[&str])] = &[
             "unwind",
         ],
     ),
-    ("inferno", &["input/collapse"]),
     ("clap", &["cli"]),
     ("jiff", &["clock"]),
     // The second is a test.

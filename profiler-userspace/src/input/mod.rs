@@ -7,9 +7,10 @@
 //! are the business of [`crate::raw_recording`].
 
 mod bpftrace;
-mod collapse;
+mod dtrace;
 mod json;
 mod kind;
+mod numbered;
 mod other;
 mod parquet_file;
 mod perf;
@@ -18,6 +19,8 @@ mod systemtap;
 #[cfg(test)]
 mod tests;
 mod text;
+mod tree;
+mod xctrace;
 
 pub use parquet_file::{made_of, read_files};
 
@@ -78,8 +81,8 @@ const KINDS: &[Row] = &[
         name: "macOS sample output",
         has_unit: false,
         has_times: false,
-        looks_so: collapse::is_sample,
-        read: collapse::sample,
+        looks_so: |head| tree::SAMPLE.looks_so(head),
+        read: |from, wanted| tree::SAMPLE.read(from, wanted),
     },
     Row {
         name: "perf script text",
@@ -99,36 +102,36 @@ const KINDS: &[Row] = &[
         name: "DTrace stacks",
         has_unit: false,
         has_times: false,
-        looks_so: collapse::is_dtrace,
-        read: collapse::dtrace,
+        looks_so: dtrace::looks_so,
+        read: dtrace::read,
     },
     Row {
         name: "VTune CSV",
         has_unit: true,
         has_times: false,
-        looks_so: collapse::is_vtune,
-        read: collapse::vtune,
+        looks_so: |head| tree::VTUNE.looks_so(head),
+        read: |from, wanted| tree::VTUNE.read(from, wanted),
     },
     Row {
         name: "Visual Studio CSV",
         has_unit: true,
         has_times: false,
-        looks_so: collapse::is_vsprof,
-        read: collapse::vsprof,
+        looks_so: |head| tree::VSPROF.looks_so(head),
+        read: |from, wanted| tree::VSPROF.read(from, wanted),
     },
     Row {
         name: "GHC profile",
         has_unit: true,
         has_times: false,
-        looks_so: collapse::is_ghcprof,
-        read: collapse::ghcprof,
+        looks_so: |head| tree::GHCPROF.looks_so(head),
+        read: |from, wanted| tree::GHCPROF.read(from, wanted),
     },
     Row {
         name: "xctrace XML",
         has_unit: false,
         has_times: false,
-        looks_so: collapse::is_xctrace,
-        read: collapse::xctrace,
+        looks_so: xctrace::looks_so,
+        read: xctrace::read,
     },
     Row {
         name: ".cpuprofile",
@@ -276,6 +279,35 @@ pub struct Reading {
     pub profile: Profile,
     /// Notes on it: a label, and a line of text. May hold characters of the file.
     pub notes: Vec<(&'static str, String)>,
+}
+
+impl Reading {
+    /// Tells of lines that are not in the profile, and of a file that was cut: behind which line, and within what.
+    ///
+    /// # Errors
+    /// When there is nothing else in the file.
+    fn leave_out(
+        &mut self,
+        odd: &text::Lines,
+        what: &str,
+        expected: &str,
+        cut: Option<(usize, &str)>,
+    ) -> Result<(), Error> {
+        if self.profile.samples().is_empty() {
+            if let Some((line, text)) = odd.first() {
+                return Err(Error::at(line, format!("{text} should be {expected}")));
+            }
+            if let Some((line, problem)) = cut {
+                return Err(Error::at(line, problem));
+            }
+        }
+        let told = odd.told(what);
+        self.notes.extend(told.map(|told| ("not shown", told)));
+        let told =
+            cut.map(|(line, problem)| format!("what should be behind line {line}: {problem}"));
+        self.notes.extend(told.map(|told| ("not shown", told)));
+        Ok(())
+    }
 }
 
 impl From<Profile> for Reading {

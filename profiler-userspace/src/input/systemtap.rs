@@ -6,10 +6,10 @@
 //! ` 0x7f2b1c : [libc.so.6+0x1234/0x1000]` or the address alone. The offset is left out, so that places in one function
 //! are one frame.
 
-use super::text::{Summed, address, excerpt, one_type, without_offset};
+use super::numbered::{self, Line, is_number};
+use super::text::{address, without_offset};
 use super::{Error, Head, Reading, Wanted, kind};
-use crate::profile::{Frame, FrameKind, FrameProfile, Profile, Window};
-use crate::text::lines::LineReader;
+use crate::profile::{Frame, FrameKind};
 use std::io::BufRead;
 
 /// Whether there are lines of addresses, and then one with a number.
@@ -31,66 +31,18 @@ pub(super) fn looks_so(head: &Head<'_>) -> bool {
     has_frame
 }
 
-fn is_number(line: &str) -> bool {
-    line.bytes().all(|byte| byte.is_ascii_digit())
-}
-
 /// Whether a line is a remark of SystemTap's, which stands beside stacks.
 fn is_remark(line: &str) -> bool {
     line.starts_with("WARNING:") || line.starts_with("Pass ")
 }
 
 pub(super) fn read(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Reading, Error> {
-    one_type(wanted)?;
-    let profile = Profile::new(wanted.unit.clone(), Window::default());
-    let mut summed = Summed::new(FrameProfile::new(profile));
-    let mut stack: Vec<Frame> = Vec::new();
-    let (mut remarks, mut last) = (0, 0);
-    let mut lines = LineReader::new(from);
-    while let Some((line, text)) = lines.next()? {
-        last = line;
-        let text = text.trim();
-        if text.is_empty() {
-            continue;
-        }
-        if is_number(text) {
-            if stack.is_empty() {
-                return Err(Error::at(line, "a number without a stack above it"));
-            }
-            let shown = text.parse().ok();
-            let Some(weight) = shown.and_then(|shown| wanted.unit.read(shown)) else {
-                let problem = format!("{} is too large to be a weight", excerpt(text));
-                return Err(Error::at(line, problem));
-            };
-            stack.reverse();
-            summed.push(line, &stack, (weight, wanted.count(weight)))?;
-            stack.clear();
-        } else if let Some(frame) = frame(text) {
-            stack.push(frame);
-        } else if is_remark(text) {
-            remarks += 1;
-        } else {
-            return Err(Error::at(
-                line,
-                format!(
-                    "{} is no frame such as `0xffffffff8103ce3b : cpu_idle+0xd6/0x120 [kernel]`, nor a number",
-                    excerpt(text)
-                ),
-            ));
-        }
-    }
-    if !stack.is_empty() {
-        return Err(Error::at(
-            last,
-            "the file ends within a stack; a number should be below it",
-        ));
-    }
-    let mut reading = Reading::from(summed.frames.into_profile());
-    if remarks > 0 {
-        let remarks = format!("{remarks} lines of warnings, which are no stacks");
-        reading.notes.push(("not shown", remarks));
-    }
-    Ok(reading)
+    let parse = |line: &str| match frame(line.trim()) {
+        Some(frame) => Line::Frames(vec![frame]),
+        None => Line::Odd,
+    };
+    let expected = "a frame such as `0xffffffff8103ce3b : cpu_idle+0xd6/0x120 [kernel]`, or a number below a stack";
+    numbered::read(from, wanted, parse, expected)
 }
 
 /// A line as a frame, if it is one.

@@ -64,21 +64,49 @@ fn systemtap_prints_a_stack_of_lines_and_then_a_number() {
 }
 
 #[test]
-fn systemtap_stacks_that_are_broken_are_refused_by_line() {
+fn odd_lines_of_systemtap_are_told_wherever_they_are() {
+    let folded = kind_and_text(SYSTEMTAP).1;
+    let count = SYSTEMTAP.lines().count();
+    for odd in ["ERROR: probe overhead exceeded threshold", "8"] {
+        for at in [0, 4, 5, count] {
+            let mut lines: Vec<_> = SYSTEMTAP.lines().collect();
+            lines.insert(at, odd);
+            // A text that begins otherwise is taken for none of SystemTap's.
+            let (text, line) = match (at, odd) {
+                (0, "8") => continue,
+                (0, _) => (lines.join("\n").replace("ERROR", "WARNING"), 1),
+                _ => (lines.join("\n"), at + 1),
+            };
+            assert_eq!(kind_and_text(&text).1, folded, "{text}");
+            let told = notes(&text).concat();
+            assert!(
+                told.contains(&format!(
+                    ": 1 lines that end no stack and are no frame; the first is line {line}: "
+                )),
+                "{told}"
+            );
+        }
+    }
     let cut = SYSTEMTAP.strip_suffix("10\n").unwrap();
+    let (_, whole) = folded.split_once('\n').unwrap();
+    assert_eq!(kind_and_text(cut).1, whole);
+    let told = notes(cut).concat();
     assert!(
-        refused(cut).contains("ends within a stack"),
-        "{}",
-        refused(cut)
+        told.contains("behind line 8: the file ends within a stack"),
+        "{told}"
     );
-    let wrong = SYSTEMTAP.replace("\t2404", "2404 times");
+    let (rest, _) = folded.split_once('\n').unwrap();
+    let heavy = SYSTEMTAP.replace("2404", "18446744073709551616");
+    assert_eq!(kind_and_text(&heavy).1.trim_end(), rest);
+}
+
+#[test]
+fn systemtap_of_which_nothing_can_be_read_is_refused_by_line() {
+    let refusal = refused(" 0x7f533952bc77 : __read+0x17/0x60 [/usr/lib/libc.so.6]\n2404 times\n");
     assert!(
-        refused(&wrong).starts_with("line 4: `2404 times` is no frame"),
-        "{}",
-        refused(&wrong)
+        refusal.starts_with("line 2: `2404 times` should be a frame"),
+        "{refusal}"
     );
-    let twice = SYSTEMTAP.replace("\t2404", "7\n8");
-    assert!(refused(&twice).starts_with("line 5: a number without a stack"));
     let heavy = SYSTEMTAP.replace("2404", "18446744073709551615");
     assert!(refused(&heavy).contains("2^64"), "{}", refused(&heavy));
 }
@@ -169,41 +197,6 @@ fn entries_of_bpftrace_that_are_broken_are_told_by_line() {
     assert!(
         refusal.contains("no map in it has a stack as a key"),
         "{refusal}"
-    );
-}
-
-#[test]
-fn what_inferno_collapses_is_told_apart_and_read() {
-    let dtrace = "CPU     ID\n\n  unix`a+0x1\n  unix`main+0x2\n   7\n";
-    assert_eq!(
-        kind_and_text(dtrace),
-        ("DTrace stacks", "unix`main;unix`a 7\n".to_owned())
-    );
-    let sample = "Analysis of sampling app (pid 7) every 1 millisecond\nProcess:         app [7]\nCall graph:\n    5 Thread_1\n      5 main  (in app) + 3  [0x7fff737cf3d5]\n\nTotal number in stack\n";
-    assert_eq!(
-        kind_and_text(sample),
-        ("macOS sample output", "Thread_1;app`main 5\n".to_owned())
-    );
-    let vtune = "Function Stack,CPU Time:Self,Module\nmain,0,app\n work,0.5,app\n";
-    assert_eq!(kind_and_text(vtune).0, "VTune CSV");
-    let xctrace = "<?xml version=\"1.0\"?>\n<trace-query-result><node><row><backtrace id=\"1\"><frame id=\"2\" name=\"f\" \
-                   addr=\"0x1\"></frame></backtrace></row></node></trace-query-result>\n";
-    assert_eq!(kind_and_text(xctrace), ("xctrace XML", "f 1\n".to_owned()));
-}
-
-#[test]
-fn what_inferno_panics_at_is_an_error_with_a_line() {
-    let start = "Level,Function Name,Number of Calls,Elapsed Inclusive Time %,Elapsed Exclusive Time %,Avg Elapsed \
-                 Inclusive Time,Avg Elapsed Exclusive Time,Module Name,";
-    let jump = format!(
-        "{start}\n1,\"a\",4,0.00,0.00,0.00,0.00,\"m\",\n9,\"b\",4,0.00,0.00,0.00,0.00,\"m\",\n"
-    );
-    assert!(refused(&jump).starts_with("line 3: "), "{}", refused(&jump));
-    let letters = format!("{start}\nx,\"a\",4\n");
-    assert!(
-        refused(&letters).starts_with("line 2: "),
-        "{}",
-        refused(&letters)
     );
 }
 

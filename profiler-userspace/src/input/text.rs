@@ -5,9 +5,13 @@
 use super::{Error, Wanted};
 use crate::profile::fold::{MOST_MEMORY, visible};
 use crate::profile::{FrameProfile, Labels, SourceFrame};
+use std::borrow::Cow;
 
 /// The error for more stacks than fit in [`MOST_MEMORY`].
 pub(super) const TOO_MANY: &str = "the stacks up to here take 2 GiB of memory; divide the file";
+
+/// The longest Rust name that is read, in bytes. Generic arguments take a few thousand.
+const MOST_MANGLED: usize = 16 << 10;
 
 /// So much of hostile text as an error can quote.
 pub(super) fn excerpt(text: &str) -> String {
@@ -132,5 +136,25 @@ pub(super) fn without_offset(name: &str) -> &str {
     match name.rsplit_once('+') {
         Some((stem, offset)) if !stem.is_empty() && offset.split('/').all(is_number) => stem,
         _ => name,
+    }
+}
+
+/// A Rust name that macOS and DTrace have taken apart at its lengths, but not read: `_$LT$a..B$GT$::f::h0123456789abcdef`.
+/// All other names stay as they are.
+pub(super) fn rust_name(name: &str) -> Cow<'_, str> {
+    let is_hash = |part: &str| {
+        let hex = part.strip_prefix('h').unwrap_or_default();
+        hex.len() == 16 && hex.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    let ends_so = name.rsplit_once("::").is_some_and(|(_, end)| is_hash(end));
+    if !ends_so || name.len() > MOST_MANGLED {
+        return Cow::Borrowed(name);
+    }
+    // As the compiler wrote it.
+    let parts = name.split("::");
+    let parts: String = parts.map(|part| format!("{}{part}", part.len())).collect();
+    match rustc_demangle::try_demangle(&format!("_ZN{parts}E")) {
+        Ok(demangled) => Cow::Owned(format!("{demangled:#}")),
+        Err(_) => Cow::Borrowed(name),
     }
 }

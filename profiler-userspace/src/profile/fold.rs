@@ -19,7 +19,6 @@ mod tests;
 
 pub(crate) use lines::{Lines, Order};
 pub use name::visible;
-pub(crate) use parse::stack;
 pub use parse::{MOST_MEMORY, ParseError, Parsed, parse, parse_lines};
 
 use super::{Frame, FrameKind, Profile, View, marks};

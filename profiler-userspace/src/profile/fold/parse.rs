@@ -338,7 +338,7 @@ fn excerpt(text: &str) -> String {
 }
 
 /// The frames of a stack as it stands in a line, without its weight.
-pub(crate) fn stack(text: &str) -> Vec<FrameRef<'_>> {
+fn stack(text: &str) -> Vec<FrameRef<'_>> {
     let borders = || memchr::memchr_iter(b';', text.as_bytes());
     let mut begin = 0;
     let mut frames = Vec::with_capacity(borders().count() + 1);
