@@ -107,6 +107,33 @@ fn ruby_classes_that_are_made_and_dropped_keep_their_names() {
     assert!(wrong_weight * 500 <= told, "{wrong:?} of {told}");
 }
 
+#[kernel_test]
+fn ruby_methods_that_are_made_and_dropped_never_have_each_other_s_names() {
+    require!(tool("ruby"));
+    for begin in [
+        "",
+        "a_quite_long_",
+        "a_name_that_no_string_has_a_place_for_",
+    ] {
+        let workload = RUBY.start("redefined.rb", &[begin]);
+        let folded = profile("-f -F 1997 -d 3", &workload).folded();
+        let number = |stack: &Stack, method: &str| -> Option<String> {
+            let begin = format!("Holder#{begin}{method}_");
+            let mut frames = stack.frames.iter();
+            let number = frames.find_map(|frame| frame.strip_prefix(&begin)?.get(..6));
+            number.map(str::to_owned)
+        };
+        let mut told = 0;
+        for stack in &folded.stacks {
+            if let Some(tells) = number(stack, "tell") {
+                assert_eq!(number(stack, "made"), Some(tells), "{stack:?}");
+                told += stack.weight;
+            }
+        }
+        assert!(told > folded.total() / 8, "{told} in {folded}");
+    }
+}
+
 /// Whether there is a Ruby with this compiler.
 fn compiles(option: &str) -> Result<(), String> {
     let ruby = tool("ruby")?;
