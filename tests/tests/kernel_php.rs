@@ -88,6 +88,17 @@ fn php_closures_that_are_made_and_dropped_never_have_each_other_s_lines() {
 }
 
 #[kernel_test]
+fn the_stack_of_a_php_fiber_is_whole() {
+    require!(tool("php"));
+    let folded = annotated(&PHP.start("fiber.php", &[]), 3.0);
+    let inside = |stack: &Stack| stack.mentions("inside");
+    assert!(folded.share(inside) > 0.5, "{folded}");
+    // Where its native stack ends is read when the first walk comes to it.
+    let cut = folded.share(|stack| inside(stack) && stack.has("[no unwind info]"));
+    assert!(cut < 0.2, "{cut:.3} is cut in {folded}");
+}
+
+#[kernel_test]
 fn nine_hundred_php_functions_are_whole_and_five_thousand_are_marked() {
     require!(tool("php"));
     PHP.check_depths("deep.php", "descend");

@@ -5,6 +5,7 @@ use flame_bpf_tests::{
     ALL_BUT_A_FEW, Folded, Invocation, NEARLY_ALL, Program, Recipe, Stack, TWELVE, file_contains,
     kernel_test, require,
 };
+use std::path::Path;
 
 fn profile(program: &Program, arguments: &[&str]) -> Folded {
     let workload = program.start(arguments);
@@ -97,6 +98,74 @@ fn a_stack_of_makecontext_begins_at_what_it_returns_to() {
         let share = folded.share(above);
         assert!(share > 0.5, "the coroutine has {share:.3} of {folded}");
     }
+}
+
+/// Panics unless the coroutine of `fcontext.c` stands alone, and its stacks are complete. `names`: whether functions have them.
+#[track_caller]
+fn assert_begins_at_the_trampoline(program: &Program, names: bool) {
+    let folded = profile(program, &[]);
+    // What hands over has no unwind information, and is a coroutine's or `main`'s.
+    let above = |stack: &Stack| {
+        let hands_over = stack.leaf().starts_with("jump_fcontext");
+        !stack.begins_at_start() && !hands_over && stack.frames.len() > 3
+    };
+    for stack in folded.stacks.iter().filter(|stack| above(stack)) {
+        let shown = || format!("{:?} in {folded}", stack.frames);
+        assert_eq!(stack.mark(), None, "{}", shown());
+        assert!(stack.frames.len() <= 5, "{}", shown());
+        let expected = ["coroutine", "inside", "burn"];
+        let is_named = stack.frames[2..]
+            .iter()
+            .eq(&expected[..stack.frames.len() - 2]);
+        assert!(is_named || !names, "{}", shown());
+    }
+    let share = folded.share(|stack| above(stack) && stack.frames.len() == 5);
+    assert!(share > 0.5, "the coroutine has {share:.3} of {folded}");
+}
+
+#[kernel_test]
+fn a_stack_in_the_manner_of_boost_begins_at_the_trampoline() {
+    for protection in ["-fcf-protection=none", "-fcf-protection=full"] {
+        let recipe = Recipe::c("fcontext").compiled(protection);
+        assert_begins_at_the_trampoline(&recipe.make(), true);
+        assert_begins_at_the_trampoline(&recipe.clone().linked("-s").make(), false);
+        assert_begins_at_the_trampoline(&recipe.linked("-static").make(), true);
+    }
+}
+
+#[kernel_test]
+fn a_stack_in_the_manner_of_libco_begins_at_what_it_returns_to() {
+    let folded = profile(&Recipe::c("cothread").make(), &[]);
+    let above = |stack: &Stack| stack.leaf() == "burn";
+    let is_whole = |stack: &Stack| stack.mark().is_none() && stack.frames.len() == 5;
+    // The end is read when the first walk comes to it.
+    let whole = folded.share_among(above, is_whole);
+    assert!(whole > 0.7, "{whole:.3} are whole in {folded}");
+    for stack in folded.stacks.iter().filter(|stack| above(stack)) {
+        let below = stack.frames.len() - 3;
+        let frames = &stack.frames[below..];
+        assert_eq!(frames, ["entry", "inside", "burn"], "{folded}");
+    }
+    let share = folded.share(above);
+    assert!(share > 0.5, "the coroutine has {share:.3} of {folded}");
+}
+
+/// Whether programs can be linked with Boost.Context.
+fn has_boost() -> Result<(), String> {
+    let header = "/usr/include/boost/context/detail/fcontext.hpp";
+    match Path::new(header).exists() {
+        true => Ok(()),
+        false => Err("libboost-context-dev is not installed".to_owned()),
+    }
+}
+
+#[kernel_test]
+fn a_stack_of_boost_begins_at_the_trampoline() {
+    require!(has_boost());
+    let recipe = Recipe::c("fcontext").compiled("-DBOOST");
+    assert_begins_at_the_trampoline(&recipe.clone().linked("-lboost_context").make(), true);
+    let inside = "-Wl,-Bstatic -lboost_context -Wl,-Bdynamic";
+    assert_begins_at_the_trampoline(&recipe.linked(inside).make(), true);
 }
 
 #[kernel_test]

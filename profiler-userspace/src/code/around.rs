@@ -3,6 +3,7 @@
 //! In: an address, and the code around it that is not described. Out: where its function may begin, the nearest place first, and the
 //! bytes from there to where the next may. No more than 64 KiB to either side are read, however large the file is.
 
+use super::context;
 use super::padding;
 use super::signs::{Sign, places};
 use super::undescribed::Undescribed;
@@ -19,6 +20,9 @@ const WINDOW_BYTES: u64 = 4096;
 /// So many bytes before and behind a place tell whether a function begins there.
 const MARGIN: u64 = 32;
 
+/// The most padding that compilers and linkers put between functions, in bytes.
+const MOST_PADDING: usize = 64;
+
 /// At so many places before an address a function is supposed to begin, until one proves right.
 const MAX_TRIES: usize = 6;
 
@@ -32,6 +36,18 @@ impl<'f> Functions<'f> {
     pub(crate) fn of(file: &'f File) -> Option<Self> {
         let image = Image::read(file).ok()?;
         Some(Self { image })
+    }
+
+    /// Whether stacks end at an address because the first functions of coroutines return one byte behind it: to where Boost says, or
+    /// to the first byte of a function, as those of libco do. No call ends in the padding before that.
+    pub(crate) fn ends_stacks(&self, address: u64, gap: &Range<u64>) -> bool {
+        let is_end = gap.end.checked_sub(1) == Some(address);
+        let size = usize::try_from(gap.end.saturating_sub(gap.start));
+        let size = size.ok().filter(|size| is_end && *size <= MOST_PADDING);
+        let padding = size.map(|size| self.image.bytes(gap.start, size));
+        let is_behind_padding = padding
+            .is_some_and(|padding| !padding.is_empty() && padding::is_padding(&padding, gap.start));
+        is_behind_padding || context::ends_stacks(&self.image, address)
     }
 
     /// The functions that an address may lie in, the likeliest first. `gap`: the code around it that is not described, or less.

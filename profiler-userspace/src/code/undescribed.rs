@@ -4,6 +4,7 @@
 //! relocations and data lead. Described code is searched for the bytes of calls and addresses; what is found counts
 //! only where an instruction begins. Files may be hostile: every read has a bound.
 
+use super::context;
 use super::kept;
 use super::listed::listed;
 use super::padding::ALIGNMENT;
@@ -37,6 +38,8 @@ const START_BYTES: usize = 16;
 pub(crate) enum WithoutTable {
     /// It keeps frame pointers: these ranges, ascending and disjoint.
     KeepsFramePointers(Vec<Range<u64>>),
+    /// Stacks end here: the last bytes before addresses to which the first functions of coroutines return.
+    EndsStacks(Vec<Range<u64>>),
     /// It can be read. These are its bytes, where reading was asked for.
     Readable(Option<Undescribed>),
 }
@@ -60,6 +63,10 @@ impl WithoutTable {
             .collect();
         if gaps.is_empty() {
             return found;
+        }
+        let ends = ends_of_stacks(image.file, &gaps);
+        if !ends.is_empty() {
+            found.push(Self::EndsStacks(ends));
         }
         if kept::keeps_frame_pointers(image.file, &gaps) {
             let ranges = gaps.iter().map(Part::addresses).collect();
@@ -214,6 +221,21 @@ pub(super) fn gaps(image: &Image<'_>, described: &[Range<u64>]) -> Vec<Part> {
         reached = at.max(code.end);
     }
     gaps
+}
+
+/// The bytes before addresses to which the first functions of coroutines return. What makes these is a few hundred bytes
+/// of assembly; large parts without descriptions are of another kind.
+fn ends_of_stacks(file: &File, gaps: &[Part]) -> Vec<Range<u64>> {
+    let mut left = MAX_BYTES;
+    let mut ends = Vec::new();
+    for gap in gaps.iter().filter(|gap| gap.bytes <= BLOCK_BYTES as u64) {
+        let bytes = usize::try_from(gap.bytes.min(left)).unwrap_or(0);
+        let code = read_at(file, gap.offset, bytes);
+        left -= code.len() as u64;
+        let found = context::fcontext_ends(&code).map(|end| gap.address + end as u64);
+        ends.extend(found.map(|end| end - 1..end));
+    }
+    ends
 }
 
 /// Whether this is the code at which the kernel starts a program: it clears the frame pointer, or takes what is on the

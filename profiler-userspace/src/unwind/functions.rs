@@ -117,6 +117,12 @@ fn function(
     gap: &Gap,
 ) -> Result<ReadFunction, Range<u64>> {
     let alone = address..address.saturating_add(1);
+    if functions.ends_stacks(address, &gap.addresses) {
+        let mut found = Found::default();
+        found.add_alike(vec![alone.clone()], Rule::ROOT);
+        let within = alone;
+        return Ok(ReadFunction { within, found });
+    }
     let mut nearest = alone.clone();
     for code in functions.around(address, &gap.addresses) {
         let found = rows(&code, gap.keeps_frame_pointers);

@@ -204,6 +204,9 @@ impl UnwindTable {
                 WithoutTable::KeepsFramePointers(ranges) => {
                     found.add_where_silent(|found| found.add_kept(ranges));
                 }
+                WithoutTable::EndsStacks(ranges) => {
+                    found.add_where_silent(|found| found.add_alike(ranges, Rule::ROOT));
+                }
                 WithoutTable::Readable(Some(code)) => {
                     found.add_where_silent(|found| assembly::describe(&code, found));
                 }
