@@ -204,6 +204,7 @@ const DOORS: &[(&str, &[&str])] = &[
             "unwind",
         ],
     ),
+    ("inferno", &["output/svg/classic"]),
     ("clap", &["cli"]),
     ("jiff", &["clock"]),
     // The second is a test.

@@ -2,6 +2,7 @@
 //!
 //! In: nothing. Out: the flags, as clap reads them, their help, and what they do not go with.
 
+use super::flags::LookArgs;
 use super::value;
 use crate::output::Format;
 use crate::plan::Output;
@@ -44,8 +45,15 @@ impl ChartArgs {
     pub(super) fn check<'a>(
         &self,
         outputs: impl Iterator<Item = &'a Output> + Clone,
-        reverse: bool,
+        look: &LookArgs,
     ) -> Result<()> {
+        ensure!(
+            !look.classic
+                || outputs
+                    .clone()
+                    .any(|output| output.format() == Some(Format::SVG)),
+            "--classic draws .svg, and none is written; add -o flamegraph.svg"
+        );
         if self.flamechart {
             let is_chart = |format: Option<Format>| format.is_none_or(Format::can_be_chart);
             if let Some(other) = outputs.clone().find(|output| !is_chart(output.format())) {
@@ -61,8 +69,12 @@ impl ChartArgs {
                  `flame-bpf render --flamechart`"
             );
             ensure!(
-                !reverse,
+                !look.reverse,
                 "--reverse merges stacks whenever they were, and --flamechart shows when; keep one of them"
+            );
+            ensure!(
+                !look.classic,
+                "--classic draws no time, and --flamechart does; keep one of them"
             );
         }
         ensure!(

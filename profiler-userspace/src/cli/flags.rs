@@ -196,6 +196,9 @@ pub(super) struct LookArgs {
     /// Order what a frame called by name or weight, the heaviest first [default: name; weight with --inverted or --reverse]
     #[arg(long, value_name = "name|weight")]
     pub(super) order: Option<CalleeOrder>,
+    /// Draw the SVG that FlameGraph draws, by inferno; pages are as always
+    #[arg(long, conflicts_with = "order")]
+    pub(super) classic: bool,
 }
 
 impl LookArgs {
@@ -211,6 +214,7 @@ impl LookArgs {
             ("--inverted", self.inverted),
             ("--reverse", self.reverse),
             ("--order", self.order.is_some()),
+            ("--classic", self.classic),
         ];
         given
             .into_iter()

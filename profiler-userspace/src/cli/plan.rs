@@ -134,7 +134,7 @@ pub(super) fn build(
         events.iter_mut().for_each(|event| event.varies = true);
     }
     let outputs = || events.iter().flat_map(|event| &event.outputs);
-    chart.check(outputs(), look.reverse)?;
+    chart.check(outputs(), &look)?;
     refusal::with_chart(&events, &chart)?;
     let selection = select.selection();
     refusal::of_selection(&selection, &stacks, &events, live)?;
@@ -507,6 +507,7 @@ pub(super) fn style(look: &LookArgs, output: &OutputArgs, is_drawn: bool) -> Res
         inverted: look.inverted,
         reverse: look.reverse,
         order: look.order,
+        classic: look.classic,
         fold: FoldStyle {
             delimited: output.delimited,
             annotate: output.annotate,

@@ -91,7 +91,7 @@ pub(super) fn build(args: RenderArgs, stdout_is_terminal: bool) -> Result<Render
         }
     }
     let is_drawn = outputs.iter().any(Output::is_drawn);
-    args.chart.check(outputs.iter(), args.look.reverse)?;
+    args.chart.check(outputs.iter(), &args.look)?;
     plan::check_source(&args.output, &outputs)?;
     Ok(Rendering {
         files: args.files,

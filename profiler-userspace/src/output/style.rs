@@ -6,7 +6,7 @@
 use super::Error;
 use super::source_text::SourceText;
 use super::text_style::TextStyle;
-use crate::profile::fold::FoldStyle;
+use crate::profile::fold::{FoldStyle, Order};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -42,6 +42,8 @@ pub struct Style {
     pub reverse: bool,
     /// Order from left to right; unless said, callees are by name, and by weight where a graph is turned over or reversed.
     pub order: Option<CalleeOrder>,
+    /// As FlameGraph draws it.
+    pub classic: bool,
     /// Graphs show when what was counted, as flame charts.
     pub chart: bool,
     /// How frames read in folded text. A graph draws the delimiter, too, and has its own ways to
@@ -66,6 +68,7 @@ impl Default for Style {
             inverted: false,
             reverse: false,
             order: None,
+            classic: false,
             chart: false,
             fold: FoldStyle::default(),
             text: TextStyle::default(),
@@ -82,6 +85,14 @@ impl Style {
         // The headline and the buttons beside it need some room.
         self.width
             .map_or(Ok(()), |width| in_range("the width", width, 100..=100_000))
+    }
+
+    /// Which end of stacks graphs begin with.
+    pub(super) fn stack_order(&self) -> Order {
+        match self.reverse {
+            true => Order::LeafFirst,
+            false => Order::RootFirst,
+        }
     }
 
     /// Whether the heaviest callee is on the left.

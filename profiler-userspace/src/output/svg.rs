@@ -9,6 +9,7 @@
 
 mod axis;
 mod chart;
+mod classic;
 mod color;
 mod colors;
 mod differential;
@@ -49,6 +50,9 @@ pub(super) fn write(view: &View, style: &Style, out: &mut dyn Write) -> Result<(
     style.check()?;
     if view.total_weight() == 0 {
         return Err(Error::Empty);
+    }
+    if style.classic {
+        return classic::write(view, style, out);
     }
     let (tree, noun) = Tree::new(view, style);
     finish(view, (&tree, noun), None, style, out)

@@ -67,6 +67,25 @@ pub(crate) fn write(view: &View, style: FoldStyle, out: &mut dyn Write) -> io::R
         frame_name(frame, style.annotate)
     });
     let mut chunk = String::new();
+    each_line(&lines, |stack, weight| {
+        chunk.push_str(stack);
+        chunk.push(' ');
+        chunk.push_str(&lines.weight_text(weight));
+        chunk.push('\n');
+        if chunk.len() >= CHUNK_BYTES {
+            out.write_all(chunk.as_bytes())?;
+            chunk.clear();
+        }
+        Ok(())
+    })?;
+    out.write_all(chunk.as_bytes())
+}
+
+/// Gives `put` each line in turn: its names, and its weight in the unit that [`Lines::noun`] names.
+pub(crate) fn each_line(
+    lines: &Lines<'_, str>,
+    mut put: impl FnMut(&str, u64) -> io::Result<()>,
+) -> io::Result<()> {
     // The names down to a node, and for each depth where they end.
     let (mut path, mut ends) = (String::new(), Vec::<usize>::new());
     for (node, weight) in lines.nodes() {
@@ -77,17 +96,11 @@ pub(crate) fn write(view: &View, style: FoldStyle, out: &mut dyn Write) -> io::R
         }
         path.push_str(&lines.names()[node.rank as usize]);
         ends.push(path.len());
-        let Some(weight) = weight else { continue };
-        chunk.push_str(&path);
-        chunk.push(' ');
-        chunk.push_str(&lines.weight_text(weight));
-        chunk.push('\n');
-        if chunk.len() >= CHUNK_BYTES {
-            out.write_all(chunk.as_bytes())?;
-            chunk.clear();
+        if let Some(weight) = weight {
+            put(&path, weight)?;
         }
     }
-    out.write_all(chunk.as_bytes())
+    Ok(())
 }
 
 /// How `frame` reads in a line.

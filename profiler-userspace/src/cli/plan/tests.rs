@@ -410,6 +410,7 @@ fn style_flags_without_a_graph_are_refused() {
         "--inverted",
         "--reverse",
         "--order weight",
+        "--classic",
     ] {
         let flag = look.split(' ').next().unwrap();
         let error = plan_for(look, false).unwrap_err().to_string();

@@ -31,9 +31,12 @@ fn elements<'a>(document: &'a Document<'_>, name: &'static str) -> Vec<Node<'a, 
 }
 
 fn texts(svg: &str) -> Vec<String> {
-    let document = document(svg);
+    texts_of(&document(svg))
+}
+
+fn texts_of(document: &Document<'_>) -> Vec<String> {
     let text = |node: &Node<'_, '_>| node.text().unwrap_or_default().to_owned();
-    elements(&document, "text").iter().map(text).collect()
+    elements(document, "text").iter().map(text).collect()
 }
 
 /// Texts that are shown when the pointer rests on a frame, with the frame's colour, from the left.
@@ -440,4 +443,57 @@ proptest! {
         let all = boxes(&document).swap_remove(0).0;
         prop_assert!(all.replace(',', "").starts_with(&format!("all ({} samples", profile.total_weight())), "{}", all);
     }
+}
+
+#[test]
+fn the_classic_graph_is_infernos_with_our_titles_and_kinds() {
+    let frame = |name: &str, kind| Frame {
+        name: name.to_owned(),
+        kind,
+    };
+    let mut profile = FrameProfile::new(Profile::new(Unit::Samples, Window::default()));
+    let main = frame("main", FrameKind::User);
+    let hostile = frame("a<b>&\"c\"]]>;d", FrameKind::Jit);
+    // In the order of names, `main` is between neither pair of lines that inferno wants side by side.
+    let other = frame("main(int)", FrameKind::User);
+    profile.push(&[main.clone(), hostile], 3, 3);
+    profile.push(&[main, frame("read", FrameKind::Kernel)], 2, 2);
+    profile.push(&[other], 5, 5);
+    let profile = profile.into_profile();
+    let style = Style {
+        classic: true,
+        title: "T <1>".to_owned(),
+        minwidth: MinWidth::Pixels(0.0),
+        ..Style::default()
+    };
+    let svg = draw(&profile, &style);
+    assert_eq!(svg, draw(&profile, &style));
+    let options = roxmltree::ParsingOptions {
+        allow_dtd: true,
+        ..roxmltree::ParsingOptions::default()
+    };
+    let document = Document::parse_with_options(&svg, options).expect("it is XML");
+    let titles: Vec<&str> = elements(&document, "title")
+        .iter()
+        .filter_map(|node| node.text())
+        .collect();
+    for expected in [
+        "all (10 samples, 100%)",
+        "main (5 samples, 50.00%)",
+        "read (2 samples, 20.00%)",
+        "a<b>&\"c\"]]>:d (3 samples, 30.00%)",
+        "main(int) (5 samples, 50.00%)",
+    ] {
+        assert!(titles.contains(&expected), "{expected} in {titles:?}");
+    }
+    assert!(texts_of(&document).contains(&"T <1>".to_owned()));
+    let reversed = Style {
+        reverse: true,
+        ..style
+    };
+    let svg = draw(&profile, &reversed);
+    assert!(
+        svg.contains("main (2 samples, 20.00%)") && svg.contains("main (3 samples, 30.00%)"),
+        "{svg}"
+    );
 }

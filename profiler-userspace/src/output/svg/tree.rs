@@ -4,7 +4,7 @@
 //! Never: a weight that is changed.
 
 use crate::output::Style;
-use crate::profile::fold::{Lines, Order, visible};
+use crate::profile::fold::{Lines, visible};
 use crate::profile::{Frame, FrameKind, View, marks};
 use profiler_common::abi::ThreadState;
 use std::borrow::Cow;
@@ -59,11 +59,7 @@ impl Rests {
 impl Tree {
     /// The tree of a view's stacks, and the plural noun of its weights. Stacks without weight are left out.
     pub(super) fn new<'v>(view: &'v View, style: &Style) -> (Self, &'v str) {
-        let order = match style.reverse {
-            true => Order::LeafFirst,
-            false => Order::RootFirst,
-        };
-        let lines = Lines::new(view, order, drawn);
+        let lines = Lines::new(view, style.stack_order(), drawn);
         let mut tree = Self::root();
         let nodes = lines.nodes().map(|(node, weight)| Node {
             name: node.rank,
