@@ -61,6 +61,7 @@ runs! {
         fork(ctx) => filter::forked(ctx.arg(0), ctx.arg(1));
         exec(ctx) => filter::executed(ctx.arg(0));
         name_symbol(ctx) => symbol::name(ctx.arg(0));
+        read_text(ctx) => symbol::read_text(ctx.arg(0));
         own_level(_) => task::note_own_level();
         own_cgroup(_) => cgroup_event::report_own();
         code_key(ctx) => mappings::note_code(ctx.arg(0));

@@ -68,6 +68,10 @@ impl Counters {
 /// `KSYM_SYMBOL_LEN`) has 512 characters and what surrounds it. A whole number of words.
 pub const SYMBOL_BYTES: usize = 640;
 
+/// Bytes of the kernel's code that are read at once, into the same memory, from a multiple of as many on: these are in one
+/// page. The byte behind them says whether they could be read.
+pub const TEXT_BYTES: usize = 512;
+
 /// How many sides each store has: one is live, the other is drained or empty.
 pub const SIDES: usize = 2;
 

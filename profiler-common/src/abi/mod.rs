@@ -34,7 +34,9 @@ pub use code::{
 };
 pub use config::{CallChoice, Config, Switches, TargetKind};
 pub use counter::{Class, Counter};
-pub use counters::{COUNTERS_WORDS, Control, Counters, Live, SIDES, SYMBOL_BYTES, Side};
+pub use counters::{
+    COUNTERS_WORDS, Control, Counters, Live, SIDES, SYMBOL_BYTES, Side, TEXT_BYTES,
+};
 pub use fallbacks::Fallbacks;
 pub use frame_word::{FUNCTION_BITS, FrameTag, FrameWord, NAME_WORDS};
 pub use kernel_event::{

@@ -65,6 +65,8 @@ macro_rules! programs {
             raw_tracepoint "sched_process_exec" exec Exec;
             /// Not attached: user space runs it to have the kernel name an address.
             raw_tracepoint "sched_process_fork" name_symbol NameSymbol;
+            /// Not attached: user space runs it to read the kernel's own code.
+            raw_tracepoint "sched_process_fork" read_text ReadText;
             /// Not attached: user space runs it, to have noted how deep its own PID namespace lies.
             raw_tracepoint "sched_process_fork" own_level OwnLevel;
             /// Not attached: user space runs it to have its own cgroup reported.

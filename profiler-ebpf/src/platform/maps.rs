@@ -209,7 +209,7 @@ pub(crate) const FUNCTION_SLOTS: u32 = 16 << 10;
 #[map]
 pub(crate) static ASKED_CODE: Array<[Word; 3]> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
-/// The kernel's name for an address; see [`crate::symbol`].
+/// The kernel's name for an address, or its code; see [`crate::symbol`].
 #[map]
 pub(crate) static SYMBOL: Array<[u8; SYMBOL_BYTES]> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 

@@ -386,6 +386,7 @@ pub(super) fn naming(names: NameArgs) -> Naming {
         joins_lines: false,
         interpreter_frames: names.interpreter_frames,
         addresses: names.addresses,
+        places: false,
         kernel_lines: false,
         memory: names.max_symbol_memory.unwrap_or_default(),
     }

@@ -300,6 +300,7 @@ impl<'a> Rows<'a> {
             origin.machine = Some(Arc::new(Machine {
                 host: texts.get(host).unwrap_or_default().to_owned(),
                 kernel: survey.kernel.clone().unwrap_or_default(),
+                ..Machine::default()
             }));
         }
         if self.has_waits || profile.origin.activity != Activity::Running {

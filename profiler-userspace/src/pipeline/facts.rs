@@ -5,7 +5,7 @@
 use crate::plan::{Event, Plan};
 use crate::profile::{Machine, Origin};
 use crate::raw_recording::{Facts, RawRecording};
-use crate::symbolize::Stored;
+use crate::symbolize::{self, Stored};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -17,6 +17,9 @@ pub(crate) fn origin(event: &Event, host: &str, elapsed: Duration) -> Origin {
         machine: Some(Arc::new(Machine {
             host: host.to_owned(),
             kernel: kernel.release().to_string_lossy().into_owned(),
+            kernel_build_id: symbolize::running_kernel()
+                .map(|id| id.bytes().into())
+                .unwrap_or_default(),
         })),
         started: SystemTime::now().checked_sub(elapsed),
         period_ns: event.period_ns(),
@@ -33,7 +36,7 @@ pub(crate) fn raw_recording(
     closing: String,
 ) -> RawRecording {
     let origin = origin(event, host, stored.normalized.window.end);
-    let kernel = (origin.machine.as_ref()).map(|machine| machine.kernel.clone());
+    let machine = origin.machine.map(Arc::unwrap_or_clone).unwrap_or_default();
     RawRecording {
         facts: Facts {
             writer: concat!("flame-bpf ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -42,7 +45,8 @@ pub(crate) fn raw_recording(
             event: event.name(),
             unit: event.unit(),
             host: host.to_owned(),
-            kernel: kernel.unwrap_or_default(),
+            kernel: machine.kernel,
+            kernel_build_id: machine.kernel_build_id,
             command_line: std::env::args_os().collect(),
             started: origin.started.unwrap_or_else(SystemTime::now),
             period_ns: origin.period_ns,

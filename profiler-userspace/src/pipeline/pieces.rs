@@ -388,6 +388,7 @@ impl Content {
                     machine: Some(Arc::new(Machine {
                         host: facts.host,
                         kernel: facts.kernel,
+                        kernel_build_id: facts.kernel_build_id,
                     })),
                 };
                 (viewed(profile, origin, facts.off_cpu), on_names)

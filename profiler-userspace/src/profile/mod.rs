@@ -133,6 +133,8 @@ pub struct Machine {
     pub host: String,
     /// The release of its kernel.
     pub kernel: String,
+    /// The build ID of its kernel; empty if that is not known.
+    pub kernel_build_id: Box<[u8]>,
 }
 
 /// Where a profile comes from.

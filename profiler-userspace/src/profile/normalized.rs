@@ -60,6 +60,14 @@ pub enum Location {
     },
     /// Something that has its name already: an index into [`NormalizedProfile::names`].
     Named(u32),
+    /// A place in something that has its name already: in a function of the kernel how far into it, in code that was made at
+    /// run time its address in the process.
+    Within {
+        /// An index into [`NormalizedProfile::names`].
+        name: u32,
+        /// The place.
+        place: u64,
+    },
     /// An address of the kernel, whose code is the same for all.
     Kernel(u64),
     /// Nothing that was mapped.
@@ -250,6 +258,14 @@ impl NormalizedProfile {
         Location::Named(number(&mut self.names, function))
     }
 
+    /// The location of a place in a function that has its name.
+    pub fn name_within(&mut self, function: NamedFunction, place: u64) -> Location {
+        Location::Within {
+            name: number(&mut self.names, function),
+            place,
+        }
+    }
+
     /// The index of a location, which is added when it is not there yet.
     pub fn location(&mut self, location: Location) -> LocationIndex {
         LocationIndex(number(&mut self.locations, location))
@@ -354,6 +370,9 @@ impl NormalizedProfile {
         let locations = stack.locations.iter().map(|location| {
             let location = match other.location_at(*location) {
                 Location::Named(name) => self.name(other.names[name as usize].clone()),
+                Location::Within { name, place } => {
+                    self.name_within(other.names[name as usize].clone(), place)
+                }
                 same => same,
             };
             self.location(location)

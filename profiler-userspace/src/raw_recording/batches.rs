@@ -107,6 +107,9 @@ impl<'a, 'o> Batches<'a, 'o> {
             batch.name_files.clear();
             batch.name_lines.clear();
         }
+        if batch.location_places.iter().all(|place| *place == 0) {
+            batch.location_places.clear();
+        }
         if batch.name_defined.iter().all(|line| *line == 0) {
             batch.name_defined.clear();
         }
@@ -333,13 +336,14 @@ impl<'a, 'o> Batches<'a, 'o> {
         let key = match *location {
             Location::At { object, offset } => {
                 let object = &self.raw_recording.objects[object.0 as usize];
-                (LOCATION_OBJECT + known.objects.get(object)?, offset)
+                (LOCATION_OBJECT + known.objects.get(object)?, offset, 0)
             }
-            Location::Named(name) => {
+            Location::Named(name) | Location::Within { name, .. } => {
                 let function = &self.raw_recording.normalized.names()[name as usize];
-                (LOCATION_NAMED, u64::from(known.names.get(function)?))
+                let name = known.names.get(function)?;
+                (LOCATION_NAMED, u64::from(name), place_of(location))
             }
-            Location::Kernel(_) | Location::Unknown => (LOCATION_UNKNOWN, 0),
+            Location::Kernel(_) | Location::Unknown => (LOCATION_UNKNOWN, 0, 0),
         };
         known.locations.get(&key)
     }
@@ -348,21 +352,27 @@ impl<'a, 'o> Batches<'a, 'o> {
         if let Some(number) = self.locations[index.0 as usize].checked_sub(1) {
             return Ok(number);
         }
-        let key = match self.raw_recording.normalized.location_at(index) {
-            Location::At { object, offset } => (LOCATION_OBJECT + self.object(object)?, offset),
-            Location::Named(name) => (LOCATION_NAMED, u64::from(self.name(name)?)),
-            // Kernel addresses have a meaning in that kernel alone.
-            Location::Kernel(_) | Location::Unknown => (LOCATION_UNKNOWN, 0),
+        let location = self.raw_recording.normalized.location_at(index);
+        let key = match location {
+            Location::At { object, offset } => (LOCATION_OBJECT + self.object(object)?, offset, 0),
+            Location::Named(name) | Location::Within { name, .. } => (
+                LOCATION_NAMED,
+                u64::from(self.name(name)?),
+                place_of(&location),
+            ),
+            // Kernel addresses have a meaning until that machine starts again.
+            Location::Kernel(_) | Location::Unknown => (LOCATION_UNKNOWN, 0, 0),
         };
         let number = match self.known.locations.get(&key) {
             Some(number) => number,
             None => {
-                self.room(8)?;
-                let (kind, value) = key;
+                self.room(16)?;
+                let (kind, value, place) = key;
                 self.batch.location_kinds.push(kind);
                 let before = self.last.values.insert(kind, value).unwrap_or(0);
                 let difference = value.wrapping_sub(before).cast_signed();
                 self.batch.location_values.push(difference);
+                self.batch.location_places.push(place);
                 self.known.bytes += 40;
                 self.known.locations.give(key)
             }
@@ -437,6 +447,14 @@ impl<'a, 'o> Batches<'a, 'o> {
         }
         self.known.bytes += 256 + path.as_os_str().len();
         Ok(self.known.objects.give(object.clone()))
+    }
+}
+
+/// The format's place of a location in its function.
+fn place_of(location: &Location) -> u64 {
+    match *location {
+        Location::Within { place, .. } => place.saturating_add(1),
+        _ => 0,
     }
 }
 

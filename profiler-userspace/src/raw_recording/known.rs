@@ -15,7 +15,7 @@ pub(super) struct Known {
     pub(super) files: Numbers<Arc<str>>,
     pub(super) names: Numbers<NamedFunction>,
     /// By kind and value.
-    pub(super) locations: Numbers<(u32, u64)>,
+    pub(super) locations: Numbers<(u32, u64, u64)>,
     /// By where they end in the tree of callers, and how.
     pub(super) stacks: Numbers<(Node, u32)>,
     pub(super) tree: Tree,

@@ -101,6 +101,9 @@ impl Merged {
             .map(|location| {
                 let location = match *location {
                     Location::Named(name) => all.name(other.names()[name as usize].clone()),
+                    Location::Within { name, place } => {
+                        all.name_within(other.names()[name as usize].clone(), place)
+                    }
                     Location::At { object, offset } => Location::At {
                         object: objects[object.0 as usize],
                         offset,

@@ -56,6 +56,8 @@ pub struct Facts {
     pub host: String,
     /// The kernel's release.
     pub kernel: String,
+    /// The kernel's build ID; empty if it is not known.
+    pub kernel_build_id: Box<[u8]>,
     /// The command line that asked for it, the program's name first.
     pub command_line: Vec<OsString>,
     /// When it began.

@@ -324,6 +324,7 @@ fn facts(head: Head) -> Option<Facts> {
         unit,
         host: head.host,
         kernel: head.kernel,
+        kernel_build_id: head.kernel_build_id.into(),
         command_line: head
             .command_line
             .into_iter()

@@ -66,6 +66,7 @@ pub(super) struct LocationEntry {
 pub(super) enum Place {
     Unknown,
     Named(u32),
+    Within { name: u32, place: u64 },
     At { object: ObjectIndex, offset: u64 },
 }
 
@@ -155,8 +156,13 @@ impl Tables {
         if batch.location_kinds.len() != batch.location_values.len() {
             return Err(Stop::Nonsense("there is a location without a value"));
         }
+        let places = &batch.location_places;
+        if !places.is_empty() && places.len() != batch.location_kinds.len() {
+            return Err(Stop::Nonsense("there is a location without a place"));
+        }
         let mut values: HashMap<u32, u64> = HashMap::new();
-        for (kind, difference) in batch.location_kinds.iter().zip(&batch.location_values) {
+        let locations = batch.location_kinds.iter().zip(&batch.location_values);
+        for (at, (kind, difference)) in locations.enumerate() {
             budget.spend_for_number(64)?;
             let value = values.entry(*kind).or_default();
             *value = value.wrapping_add_signed(*difference);
@@ -165,9 +171,13 @@ impl Tables {
                 LOCATION_NAMED => {
                     let name = u32::try_from(*value).ok();
                     let name = name.filter(|name| (*name as usize) < self.names.len());
-                    Place::Named(name.ok_or(Stop::Nonsense(
+                    let name = name.ok_or(Stop::Nonsense(
                         "there is a location whose name is not there",
-                    ))?)
+                    ))?;
+                    match places.get(at).and_then(|place| place.checked_sub(1)) {
+                        Some(place) => Place::Within { name, place },
+                        None => Place::Named(name),
+                    }
                 }
                 kind => {
                     let object = self.objects.get((kind - LOCATION_OBJECT) as usize);

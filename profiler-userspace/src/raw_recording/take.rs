@@ -274,6 +274,10 @@ impl Taken {
         let location = match entry.place {
             Place::Unknown => Location::Unknown,
             Place::Named(name) => self.name(name)?,
+            Place::Within { name, place } => match self.name(name)? {
+                Location::Named(name) => Location::Within { name, place },
+                other => other,
+            },
             Place::At { object, offset } => Location::At { object, offset },
         };
         let index = self.normalized.location(location);

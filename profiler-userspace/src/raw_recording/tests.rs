@@ -28,6 +28,7 @@ fn facts() -> Facts {
         unit: Unit::Samples,
         host: "web1".to_owned(),
         kernel: "6.18".to_owned(),
+        kernel_build_id: [7; 20].into(),
         command_line: vec!["flame-bpf".into(), "-a".into()],
         started: SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000),
         period_ns: Some(1_003_009),
@@ -82,26 +83,30 @@ fn raw_recording(
         end: Duration::from_millis(1500),
     });
     let location = |normalized: &mut NormalizedProfile, value: u64| {
+        let function = |value: u64| NamedFunction {
+            name: format!("name {value} ;\n"),
+            kind: match value % 4 {
+                0 => FrameKind::Kernel,
+                1 => FrameKind::Mark,
+                2 => FrameKind::User,
+                _ => FrameKind::Jit,
+            },
+            file: match value % 3 {
+                0 => "".into(),
+                file => format!("/src/{file}.c").into(),
+            },
+            line: match value % 3 {
+                0 => 0,
+                _ => value as u32,
+            },
+            defined: 0,
+        };
         let location = match value % 5 {
             0 => Location::Unknown,
-            1 => normalized.name(NamedFunction {
-                name: format!("name {value} ;\n"),
-                kind: match value % 4 {
-                    0 => FrameKind::Kernel,
-                    1 => FrameKind::Mark,
-                    2 => FrameKind::User,
-                    _ => FrameKind::Jit,
-                },
-                file: match value % 3 {
-                    0 => "".into(),
-                    file => format!("/src/{file}.c").into(),
-                },
-                line: match value % 3 {
-                    0 => 0,
-                    _ => value as u32,
-                },
-                defined: 0,
-            }),
+            1 if value % 2 == 0 => {
+                normalized.name_within(function(value / 20), value.wrapping_mul(13))
+            }
+            1 => normalized.name(function(value)),
             object => Location::At {
                 object: ObjectIndex(object as u32 - 2),
                 offset: value.wrapping_mul(1 << 40 | 13),
@@ -199,6 +204,9 @@ fn resolved(raw_recording: &RawRecording) -> BTreeMap<(Label, String), (u64, u64
             format!("{:?} {offset}", raw_recording.objects[object.0 as usize])
         }
         Location::Named(name) => format!("{:?}", normalized.names()[name as usize]),
+        Location::Within { name, place } => {
+            format!("{:?} {place}", normalized.names()[name as usize])
+        }
         other => format!("{other:?}"),
     };
     let owner = |label: &Label| {

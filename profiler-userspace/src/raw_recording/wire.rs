@@ -40,6 +40,9 @@ pub(super) struct Head {
     /// 0 if a sample stands for no time.
     #[prost(uint64, tag = "15")]
     pub(super) period_ns: u64,
+    /// Empty if it is not known.
+    #[prost(bytes = "vec", tag = "16")]
+    pub(super) kernel_build_id: Vec<u8>,
 }
 
 /// Section 2: some objects, names, locations, stacks and samples. Each refers to what stands in the same
@@ -77,6 +80,11 @@ pub(super) struct Batch {
     /// Differences from the value before of the same kind in this section.
     #[prost(sint64, repeated, tag = "14")]
     pub(super) location_values: Vec<i64>,
+
+    /// One more than where in its function a named location is, 0 where that is not known and for all others. None at all
+    /// where it is known of none.
+    #[prost(uint64, repeated, tag = "45")]
+    pub(super) location_places: Vec<u64>,
 
     #[prost(uint32, repeated, tag = "15")]
     pub(super) stack_shared: Vec<u32>,

@@ -247,6 +247,7 @@ fn head(facts: &Facts) -> Head {
         unit,
         host: facts.host.clone(),
         kernel: facts.kernel.clone(),
+        kernel_build_id: facts.kernel_build_id.to_vec(),
         command_line: command_line.collect(),
         started_ns: since_1970(facts.started),
         off_cpu,

@@ -60,7 +60,9 @@ pub fn cut_short(
                     false => module,
                 }
             }
-            Some(Location::Named(name)) => normalized.names()[name as usize].name.clone(),
+            Some(Location::Named(name) | Location::Within { name, .. }) => {
+                normalized.names()[name as usize].name.clone()
+            }
             Some(Location::Kernel(_) | Location::Unknown) | None => "[unknown]".to_owned(),
         };
         *counts.entry((stack.end, module)).or_default() += count;

@@ -20,7 +20,9 @@ pub fn without_interrupted(
     }
     let is_entry = |location: &LocationIndex| match normalized.location_at(*location) {
         Location::Kernel(address) => kernel.name(address).is_some_and(is_interrupt),
-        Location::At { .. } | Location::Named(_) | Location::Unknown => false,
+        Location::At { .. } | Location::Named(_) | Location::Within { .. } | Location::Unknown => {
+            false
+        }
     };
     let wakers = normalized.wakers().iter();
     let stacks: HashSet<NormalizedStackIndex> = wakers.filter_map(|waker| waker.kernel).collect();

@@ -24,8 +24,8 @@ const KALLSYMS: &str = "/proc/kallsyms";
 /// keeps a symbol from covering all memory after it.
 const MAX_FUNCTION_BYTES: usize = 1 << 20;
 
-/// Asks the kernel for the names of some addresses. Answers in their order, none for an address without a
-/// name; or not at all.
+/// Asks the kernel for the names of some addresses, with how far into the function each is. Answers in their order,
+/// none for an address without a name; or not at all.
 pub type AskKernel<'a> = &'a mut dyn FnMut(&[u64]) -> Option<Vec<Option<String>>>;
 
 /// Where the names of kernel functions come from.
@@ -50,7 +50,10 @@ impl KernelSymbols {
     pub(super) fn addresses(normalized: &NormalizedProfile) -> Vec<u64> {
         let address = |location: &Location| match *location {
             Location::Kernel(address) => Some(address),
-            Location::At { .. } | Location::Named(_) | Location::Unknown => None,
+            Location::At { .. }
+            | Location::Named(_)
+            | Location::Within { .. }
+            | Location::Unknown => None,
         };
         let mut addresses: Vec<u64> = normalized.locations().iter().filter_map(address).collect();
         addresses.sort_unstable();
@@ -60,6 +63,11 @@ impl KernelSymbols {
     /// The function at an address, if it has a name.
     pub(super) fn name(&self, address: u64) -> Option<&str> {
         Some(&self.functions.get(&address)?.name)
+    }
+
+    /// How far into its function an address is, if that has a name.
+    pub(super) fn offset(&self, address: u64) -> Option<u64> {
+        Some(self.functions.get(&address)?.offset)
     }
 
     /// The function at an address, or what stands for it.
@@ -152,29 +160,24 @@ impl<'a> KernelNames<'a> {
         &mut self,
         addresses: &[u64],
     ) -> (Vec<Option<KernelFunction>>, KernelNaming) {
-        let (names, naming) = self.name_functions(addresses);
-        let function = |name: Option<String>| {
-            Some(KernelFunction {
-                name: name?,
-                source: None,
-            })
-        };
-        let mut functions: Vec<Option<KernelFunction>> = names.into_iter().map(function).collect();
+        let (mut functions, naming) = self.name_functions(addresses);
         if let Some(lines) = self.lines {
             lines.add(addresses, &mut functions);
         }
         (functions, naming)
     }
 
-    fn name_functions(&mut self, addresses: &[u64]) -> (Vec<Option<String>>, KernelNaming) {
+    fn name_functions(&mut self, addresses: &[u64]) -> (Vec<Option<KernelFunction>>, KernelNaming) {
         if addresses.is_empty() {
             return (Vec::new(), KernelNaming::NotNeeded);
         }
         if let Some(ask) = &mut self.ask
             && let Some(names) = ask(addresses).filter(|names| names.len() == addresses.len())
         {
-            let names = names.into_iter().map(|name| readable(name?.as_bytes()));
-            return (names.collect(), KernelNaming::Asked);
+            let functions = names
+                .into_iter()
+                .map(|name| KernelFunction::printed(&name?));
+            return (functions.collect(), KernelNaming::Asked);
         }
         let naming = listing(Path::new(KALLSYMS));
         let names = match naming {
@@ -215,7 +218,7 @@ fn listing(kallsyms: &Path) -> KernelNaming {
     }
 }
 
-fn look_up(kallsyms: &Path, addresses: &[u64]) -> Vec<Option<String>> {
+fn look_up(kallsyms: &Path, addresses: &[u64]) -> Vec<Option<KernelFunction>> {
     let kernel = source::Kernel {
         kallsyms: MaybeDefault::Some(kallsyms.to_owned()),
         // Its debug information would give inlined functions too, at a gigabyte of memory.
@@ -233,7 +236,11 @@ fn look_up(kallsyms: &Path, addresses: &[u64]) -> Vec<Option<String>> {
             .into_iter()
             .map(|symbol| match symbol {
                 Symbolized::Sym(symbol) if symbol.offset < MAX_FUNCTION_BYTES => {
-                    readable(symbol.name.as_bytes())
+                    Some(KernelFunction {
+                        name: readable(symbol.name.as_bytes())?,
+                        offset: symbol.offset as u64,
+                        source: None,
+                    })
                 }
                 _ => None,
             })
@@ -251,6 +258,14 @@ mod tests {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(text.as_bytes()).unwrap();
         file
+    }
+
+    fn function(name: &str, offset: u64) -> KernelFunction {
+        KernelFunction {
+            name: name.to_owned(),
+            offset,
+            source: None,
+        }
     }
 
     const LISTED: &str = "\
@@ -271,15 +286,15 @@ ffffffffc0301000 t bpf_prog_7cc47bbf07148bfe_on_cpu\t[bpf]
             0xffff_ffff_c020_1fff,
             0xffff_ffff_c030_1010,
         ];
+        let expected = [
+            ("do_one", 0xff),
+            ("do_two.isra.0", 0),
+            ("fuse_read", 0xfff),
+            ("bpf_prog_7cc47bbf07148bfe_on_cpu", 0x10),
+        ];
         assert_eq!(
             look_up(file.path(), &addresses),
-            [
-                "do_one",
-                "do_two.isra.0",
-                "fuse_read",
-                "bpf_prog_7cc47bbf07148bfe_on_cpu"
-            ]
-            .map(|name| Some(name.to_owned())),
+            expected.map(|(name, offset)| Some(function(name, offset))),
         );
     }
 
@@ -335,8 +350,8 @@ ffffffffc0301000 t bpf_prog_7cc47bbf07148bfe_on_cpu\t[bpf]
         let mut ask = |addresses: &[u64]| {
             asked.extend_from_slice(addresses);
             Some(vec![
-                Some("schedule".to_owned()),
-                Some("fuse_read [fuse]".to_owned()),
+                Some("schedule+0x1f/0x40".to_owned()),
+                Some("fuse_read+0x2/0x9 [fuse]".to_owned()),
                 None,
             ])
         };
@@ -344,8 +359,8 @@ ffffffffc0301000 t bpf_prog_7cc47bbf07148bfe_on_cpu\t[bpf]
         assert_eq!(
             names,
             [
-                Some("schedule".to_owned()),
-                Some("fuse_read".to_owned()),
+                Some(function("schedule", 0x1f)),
+                Some(function("fuse_read", 2)),
                 None
             ]
         );

@@ -20,6 +20,9 @@ use std::path::{Path, PathBuf};
 /// The symbol at the beginning of the kernel's code.
 const FIRST: &str = "_text";
 
+/// The running kernel's notes.
+const NOTES: &str = "/sys/kernel/notes";
+
 /// How much of the kernel's notes is read at most, in bytes; they have a few hundred.
 const MAX_NOTES_BYTES: u64 = 1 << 20;
 
@@ -55,7 +58,7 @@ impl KernelFiles {
             format!("/boot/vmlinux-{release}"),
         ];
         Self {
-            notes: "/sys/kernel/notes".into(),
+            notes: NOTES.into(),
             symbols: "/proc/kallsyms".into(),
             debug: installed.chain(built.map(PathBuf::from)).collect(),
         }
@@ -139,7 +142,7 @@ impl<'a> KernelLines<'a> {
     }
 
     fn look_up(&self, addresses: &[u64], functions: &mut [Option<KernelFunction>]) -> KernelLining {
-        let Some(id) = running_build(&self.files.notes) else {
+        let Some(id) = build_in(&self.files.notes) else {
             return KernelLining::Unproven;
         };
         // Checked before fetching a file that would be of no use.
@@ -235,7 +238,12 @@ fn debug_file(file: &RegularFile, id: &BuildId) -> Option<DebugFile> {
 }
 
 /// The running kernel's build ID.
-fn running_build(notes: &Path) -> Option<BuildId> {
+pub fn running_kernel() -> Option<BuildId> {
+    build_in(Path::new(NOTES))
+}
+
+/// The build ID in a kernel's notes.
+fn build_in(notes: &Path) -> Option<BuildId> {
     let mut bytes = Vec::new();
     let notes = File::open(notes).ok()?;
     notes.take(MAX_NOTES_BYTES).read_to_end(&mut bytes).ok()?;

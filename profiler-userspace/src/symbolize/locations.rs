@@ -91,6 +91,16 @@ pub(super) fn symbolize(
                     sources.naming.lines,
                 );
             }
+            normalized::Location::Within {
+                name,
+                place: within,
+            } => {
+                let function = &normalized.names()[name as usize];
+                building.place_named(place, function, sources.naming.lines);
+                if sources.naming.places {
+                    building.place_within(place, within);
+                }
+            }
             normalized::Location::Kernel(address) => {
                 building.place_named(place, &kernel.function(address), true);
             }
@@ -225,6 +235,11 @@ impl<'p> Building<'p> {
             kind: *kind,
             lines,
         };
+    }
+
+    /// Adds where in its function a named location is. Beginnings are places, too, so that 0 stays what is not known.
+    fn place_within(&mut self, place: usize, within: u64) {
+        self.locations[place].address = within.saturating_add(1);
     }
 
     fn kernel(&mut self) -> MappingIndex {

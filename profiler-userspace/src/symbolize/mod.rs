@@ -40,7 +40,7 @@ pub use ends::{cut_short, fallbacks, stack_ends};
 pub use interrupts::without_interrupted;
 pub use kernel::{AskKernel, KernelNames, KernelNaming, KernelSymbols};
 pub use kernel_function::KernelFunction;
-pub use kernel_lines::{KernelFiles, KernelLines, KernelLining};
+pub use kernel_lines::{KernelFiles, KernelLines, KernelLining, running_kernel};
 pub use kernel_name_cache::KernelNameCache;
 pub use memory_budget::SymbolMemory;
 pub use name_cache::{Answered, NameCache, Question};
@@ -131,6 +131,9 @@ pub struct Naming {
     pub interpreter_frames: bool,
     /// Each address without a name as itself, not as the function that it lies in.
     pub addresses: bool,
+    /// For each named location of a recording one more than its place, as its address: outputs that hold addresses would
+    /// be larger for it, and these would be none.
+    pub places: bool,
     /// File and line in the name of the kernel's frames, from its DWARF.
     pub kernel_lines: bool,
     /// The most memory that naming may hold at once.

@@ -428,7 +428,7 @@ impl Normalizer {
                 locations[*at] = index.map(|index| {
                     let name = visible(&found.names[index]);
                     let function = NamedFunction::new(name, FrameKind::Jit);
-                    let location = self.normalized.name(function);
+                    let location = self.normalized.name_within(function, addresses[*at].0);
                     self.normalized.location(location)
                 });
             }

@@ -125,11 +125,19 @@ pub fn store(
                     let known = normalized.names()[name as usize].clone();
                     (stored.name(known), UnsymbolizedId::default())
                 }
+                Location::Within { name, place } => {
+                    let known = normalized.names()[name as usize].clone();
+                    (stored.name_within(known, place), UnsymbolizedId::default())
+                }
                 Location::Unknown => (Location::Unknown, UnsymbolizedId::default()),
-                Location::Kernel(address) => (
-                    stored.name(kernel.function(address)),
-                    UnsymbolizedId::default(),
-                ),
+                Location::Kernel(address) => {
+                    let function = kernel.function(address);
+                    let location = match kernel.offset(address) {
+                        Some(offset) => stored.name_within(function, offset),
+                        None => stored.name(function),
+                    };
+                    (location, UnsymbolizedId::default())
+                }
                 Location::At { .. } => named[old],
             };
             (stored.location(location), code)

@@ -15,6 +15,9 @@ fn lines(merged: Merged) -> BTreeMap<String, (u64, u64)> {
                 format!("{:?}+{offset}", objects[object.0 as usize].path)
             }
             Location::Named(name) => format!("{:?}", normalized.names()[name as usize]),
+            Location::Within { name, place } => {
+                format!("{:?}+{place}", normalized.names()[name as usize])
+            }
             other => format!("{other:?}"),
         };
         let locations: Vec<String> = stack.locations.iter().map(location).collect();

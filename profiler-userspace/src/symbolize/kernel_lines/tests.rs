@@ -80,13 +80,16 @@ impl Made {
     fn lined_from(&self, fetch: Option<&Fetch<'_>>) -> (Vec<Option<String>>, KernelLining) {
         let mut functions = ["do_one", "do_two", "fuse_read"].map(|name| {
             let name = name.to_owned();
-            Some(KernelFunction { name, source: None })
+            Some(KernelFunction {
+                name,
+                ..KernelFunction::default()
+            })
         });
         let lines = KernelLines::new(self.files.clone(), SymbolMemory::default(), fetch);
         let module = 0xffff_ffff_c020_1000;
         lines.add(&[self.one, self.two, module], &mut functions);
         let shown = |function: Option<KernelFunction>| {
-            let KernelFunction { name, source } = function?;
+            let KernelFunction { name, source, .. } = function?;
             Some(source.map_or(name.clone(), |SourceLine { file, line }| {
                 format!("{name} ({}:{line})", file.rsplit('/').next().unwrap())
             }))
@@ -189,7 +192,10 @@ fn a_missing_kernel_debug_file_is_fetched_by_build_id() {
     let lines = KernelLines::new(made.files.clone(), SymbolMemory::default(), Some(&fetch));
     for _ in 0..2 {
         let name = "do_one".to_owned();
-        let mut functions = [Some(KernelFunction { name, source: None })];
+        let mut functions = [Some(KernelFunction {
+            name,
+            ..KernelFunction::default()
+        })];
         lines.add(&[made.one], &mut functions);
         let source = functions[0]
             .as_ref()

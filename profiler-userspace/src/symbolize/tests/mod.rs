@@ -50,6 +50,7 @@ static USUAL: Naming = Naming {
     lines: false,
     joins_lines: false,
     addresses: false,
+    places: false,
     kernel_lines: false,
     interpreter_frames: false,
     memory: USUAL_MEMORY,
