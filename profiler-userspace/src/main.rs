@@ -24,7 +24,10 @@ fn main() -> ExitCode {
         Task::Diff(diffing) => {
             pipeline::diff(&diffing).map(|outcome| ExitCode::from(outcome.exit_code()))
         }
-        Task::Annotate(asked) => pipeline::annotate(&asked).and_then(|text| show(&text)),
+        Task::Annotate(asked) => session::annotate(&asked).and_then(|text| match text {
+            Some(text) => show(&text),
+            None => Ok(ExitCode::FAILURE),
+        }),
         Task::Doctor(doctoring) => {
             let examination = session::doctor(&doctoring);
             let text = match doctoring.json {

@@ -498,8 +498,8 @@ pub struct Rendering {
 /// A function whose instructions are to be shown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Annotating {
-    /// A raw recording.
-    pub file: PathBuf,
+    /// The recording.
+    pub recorded: Recorded,
     /// The function: its name, or a regular expression.
     pub function: String,
     /// From where in the recording's time on; none for its beginning.
@@ -512,6 +512,15 @@ pub struct Annotating {
     pub servers: Servers,
     /// Directories of source to show.
     pub source: Vec<PathBuf>,
+}
+
+/// A recording to annotate.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Recorded {
+    /// A raw recording.
+    File(PathBuf),
+    /// One to make now, of one event, as a raw recording that nobody keeps.
+    Now(Box<Plan>),
 }
 
 /// How much is said on stderr.

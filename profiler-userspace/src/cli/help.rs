@@ -161,6 +161,7 @@ Examples:
   flame-bpf render day.fbpf --from 14:05 --to 14:10       ... draw five minutes of it
   flame-bpf diff before.fbpf after.fbpf -o d.svg          what changed, and what is noise
   flame-bpf annotate x.fbpf work --source src             instructions, with samples and source
+  sudo flame-bpf annotate vfs_read -a -d 5                the same of the kernel, recorded now
 
 If stdout is a pipe or a file and no output is named, folded stacks go there; messages go to stderr.
 Needs Linux 5.15, and root or CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE.

@@ -59,7 +59,7 @@ pub enum Task {
 #[command(
     name = "flame-bpf",
     version,
-    override_usage = "flame-bpf [OPTIONS] [DURATION] [-- COMMAND [ARGS]...]\n       flame-bpf top [OPTIONS]\n       flame-bpf service --otlp URL [OPTIONS]\n       flame-bpf render FILE [OPTIONS]\n       flame-bpf diff BEFORE AFTER [OPTIONS]\n       flame-bpf annotate FILE FUNCTION [OPTIONS]\n       flame-bpf doctor [-p PID]",
+    override_usage = "flame-bpf [OPTIONS] [DURATION] [-- COMMAND [ARGS]...]\n       flame-bpf top [OPTIONS]\n       flame-bpf service --otlp URL [OPTIONS]\n       flame-bpf render FILE [OPTIONS]\n       flame-bpf diff BEFORE AFTER [OPTIONS]\n       flame-bpf annotate [FILE] FUNCTION [OPTIONS]\n       flame-bpf doctor [-p PID]",
     after_help = help::EXAMPLES,
     after_long_help = format!("{}\n\n{}", help::EXAMPLES, help::READING),
     args_conflicts_with_subcommands = true,
@@ -148,7 +148,7 @@ fn read(arguments: &[OsString], stdout_is_terminal: bool) -> Result<Task, Exit> 
         Some(Command::Service(args)) => return service(*args, stdout_is_terminal),
         Some(Command::Diff(args)) => diff::build(*args).map(|diffing| Task::Diff(diffing.into())),
         Some(Command::Annotate(args)) => {
-            annotate::build(*args).map(|annotating| Task::Annotate(annotating.into()))
+            annotate::build(*args, usual()).map(|annotating| Task::Annotate(annotating.into()))
         }
         Some(Command::Doctor(args)) => doctor::build(&args).map(|tried| Task::Doctor(tried.into())),
         Some(Command::Inspect(args)) => args.task(),
@@ -162,6 +162,11 @@ fn read(arguments: &[OsString], stdout_is_terminal: bool) -> Result<Task, Exit> 
         None => plan::build(record, stdout_is_terminal, None).map(|plan| Task::Record(plan.into())),
     };
     task.map_err(|error| Exit::usage(&format!("{error:#}")))
+}
+
+/// The flags of a recording of which nothing is said.
+fn usual() -> record::RecordArgs {
+    Args::parse_from(["flame-bpf"]).record
 }
 
 /// The task of a service; or the answer to whether it is right.

@@ -108,7 +108,39 @@ pub(super) struct SamplingArgs {
     pub(super) context_switches: bool,
 }
 
+impl ScopeArgs {
+    /// Whether anything is said of what to sample.
+    pub(super) fn is_said(&self) -> bool {
+        let Self {
+            pid,
+            tid,
+            name,
+            exe,
+            cgroups,
+            children,
+            all,
+            cpu,
+        } = self;
+        let named = !(pid.is_empty() && tid.is_empty() && name.is_empty() && exe.is_empty());
+        named || !cgroups.patterns().is_empty() || *children || *all || cpu.is_some()
+    }
+}
+
 impl SamplingArgs {
+    /// Whether anything is said of how.
+    pub(super) fn is_said(&self) -> bool {
+        let Self {
+            duration,
+            freq,
+            count,
+            event,
+            page_faults,
+            context_switches,
+        } = self;
+        let numbers = duration.is_some() || freq.is_some() || count.is_some();
+        numbers || !event.is_empty() || *page_faults || *context_switches
+    }
+
     /// Takes samples at this rate where nothing else was said, if there is a rate.
     pub(super) fn settle_rate(&mut self, hz: u64) {
         let is_said = self.freq.is_some() || self.count.is_some() || !self.event.is_empty();

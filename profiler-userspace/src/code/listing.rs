@@ -7,14 +7,14 @@
 use super::descriptions::Descriptions;
 use crate::object::{Elf, Image};
 use iced_x86::{
-    Decoder, DecoderOptions, FlowControl, Formatter as _, GasFormatter, Instruction, OpKind,
-    SymbolResolver, SymbolResult,
+    Decoder, DecoderOptions, FlowControl, Formatter as _, GasFormatter, Instruction, Mnemonic,
+    OpKind, SymbolResolver, SymbolResult,
 };
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 /// The most bytes of one stretch: a hundred times what is long for a function.
-const MAX_BYTES: u64 = 1 << 20;
+pub(crate) const MAX_BYTES: u64 = 1 << 20;
 
 /// The most symbols that bounds are looked for in.
 const MAX_SYMBOLS: usize = 1 << 22;
@@ -81,12 +81,29 @@ impl Stretch {
     fn read(image: &Image<'_>, addresses: Range<u64>) -> Option<Self> {
         let most = usize::try_from(addresses.end - addresses.start).ok()?;
         let bytes = image.bytes(addresses.start, most);
-        let mut decoder = Decoder::with_ip(64, &bytes, addresses.start, DecoderOptions::NONE);
+        Self::of(&bytes, addresses.start)
+    }
+
+    /// Code that begins at this address; none of no bytes.
+    pub(crate) fn of(bytes: &[u8], begin: u64) -> Option<Self> {
+        let mut decoder = Decoder::with_ip(64, bytes, begin, DecoderOptions::NONE);
         let instructions: Vec<Instruction> = decoder.iter().collect();
         (!instructions.is_empty()).then(|| Self {
-            addresses: addresses.start..addresses.start + bytes.len() as u64,
+            addresses: begin..begin.saturating_add(bytes.len() as u64),
             instructions,
         })
+    }
+
+    /// The same without what fills up the space behind a function, but for what is at `kept` or before.
+    pub(crate) fn without_padding(mut self, kept: u64) -> Self {
+        let is_padding = |last: &mut Instruction| {
+            let fills = matches!(last.mnemonic(), Mnemonic::Nop | Mnemonic::Int3);
+            fills && last.ip() > kept
+        };
+        while let Some(last) = self.instructions.pop_if(is_padding) {
+            self.addresses.end = last.ip();
+        }
+        self
     }
 
     /// The address of each instruction, ascending.
@@ -220,6 +237,31 @@ mod tests {
         // The last byte of the call.
         assert_eq!(stretch.place(0x1008), Some(2));
         assert_eq!(stretch.place(0x1013), None);
+    }
+
+    #[test]
+    fn padding_behind_a_function_is_not_shown() {
+        // nop; ret; int3; nop; int3.
+        let bytes = [0x90, 0xc3, 0xcc, 0x90, 0xcc];
+        let begins = |kept| {
+            let stretch = Stretch::of(&bytes, 0x1000).expect("code");
+            let stretch = stretch.without_padding(kept);
+            (stretch.begins().collect::<Vec<_>>(), stretch.addresses.end)
+        };
+        assert_eq!(begins(0), (vec![0x1000, 0x1001], 0x1002));
+        assert_eq!(
+            begins(0x1003),
+            (vec![0x1000, 0x1001, 0x1002, 0x1003], 0x1004)
+        );
+        assert_eq!(
+            Stretch::of(&[0xcc], 1)
+                .expect("code")
+                .without_padding(0)
+                .begins()
+                .len(),
+            0
+        );
+        assert!(Stretch::of(&[], 0).is_none());
     }
 
     #[test]

@@ -237,7 +237,7 @@ fn object_for(wanted: &[Wanted]) -> Vec<u8> {
 /// is not there. Nothing of ours is relocated against those types, and the parsing takes 40 ms and
 /// 20 MB, more than all the rest of a recording. So for the length of that one call this process may
 /// open no files; those that are open are not touched.
-fn loader_without_kernel_types<'a>() -> EbpfLoader<'a> {
+pub(super) fn loader_without_kernel_types<'a>() -> EbpfLoader<'a> {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let usual = getrlimit(Resource::Nofile);
     let none = Rlimit {
@@ -297,7 +297,7 @@ fn possible_cpus() -> u32 {
 
 /// Before Linux 5.11, maps count against the limit on locked memory. Where raising it is refused, the
 /// maps may still fit, so that is no failure.
-fn raise_memlock() {
+pub(super) fn raise_memlock() {
     use rustix::process::{Resource, setrlimit};
     let unlimited = Rlimit {
         current: None,

@@ -34,6 +34,7 @@ mod store;
 mod support;
 mod symbols;
 mod tables;
+mod text;
 mod threads;
 
 pub use asleep::Sleeping;
@@ -44,6 +45,7 @@ pub use programs::Verified;
 pub use request::Request;
 pub use support::Support;
 pub use tables::{StoredTable, Tables};
+pub use text::kernel_text;
 
 use crate::machine::{self, Trouble};
 use crate::probe::{AttachPoint, SWITCH};

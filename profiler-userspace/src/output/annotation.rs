@@ -49,8 +49,11 @@ pub struct Place {
     pub line: u32,
 }
 
-/// Columns before instructions and source.
-const INDENT: usize = 28;
+/// Columns of addresses: those of programs' files are short.
+const ADDRESS: usize = 9;
+
+/// Columns before addresses, and behind them before instructions and source.
+const AROUND: [usize; 2] = [16, 3];
 
 impl Annotation {
     /// All of it as text.
@@ -59,18 +62,21 @@ impl Annotation {
         for line in &self.head {
             let _ = writeln!(text, "{}", visible(line));
         }
+        let all = self.stretches.iter().flatten();
+        let digits = all.map(|instruction| format!("{:x}", instruction.address).len());
+        let width = digits.max().unwrap_or(0).max(ADDRESS);
         for stretch in &self.stretches {
-            text.push_str("\n   self   total   address\n");
+            let _ = writeln!(text, "\n   self   total {:>width$}", "address");
             let mut last = None;
             for instruction in stretch {
                 let place = instruction.place.as_ref();
                 if let Some(place) = place.filter(|place| last != Some(*place)) {
-                    self.place(place, &mut text);
+                    self.place(place, width, &mut text);
                 }
                 last = place.or(last);
                 let _ = writeln!(
                     text,
-                    "{:>7} {:>7} {:>9x}:  {}",
+                    "{:>7} {:>7} {:>width$x}:  {}",
                     self.share(instruction.itself),
                     self.share(instruction.total),
                     instruction.address,
@@ -88,7 +94,7 @@ impl Annotation {
         }
     }
 
-    fn place(&self, place: &Place, text: &mut String) {
+    fn place(&self, place: &Place, width: usize, text: &mut String) {
         let Place {
             inlined,
             file,
@@ -101,7 +107,9 @@ impl Annotation {
             inlined => format!("{}, ", visible(inlined)),
         };
         let source = self.source.line(&file, *line).unwrap_or_default();
-        let row = format!("{:INDENT$}{within}{name}:{line}  {source}", "");
+        let [before, behind] = AROUND;
+        let indent = before + width + behind;
+        let row = format!("{:indent$}{within}{name}:{line}  {source}", "");
         let _ = writeln!(text, "{}", row.trim_end());
     }
 }

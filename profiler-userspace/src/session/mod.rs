@@ -3,6 +3,7 @@
 //! In: the plan. Out: the outputs, sentences on stderr, and an exit code. It is the one module that
 //! sees all others, and the only one that knows of time passing.
 
+mod annotate;
 mod attach;
 mod cgroups;
 mod collector;
@@ -36,6 +37,7 @@ use crate::probe::Wakers;
 use crate::report;
 use crate::report::findings::Finding;
 use crate::targets::{processes, tasks};
+pub use annotate::annotate;
 use anyhow::{Context as _, Result};
 use attach::{Attached, attach, cpus};
 use cgroups::Watched;

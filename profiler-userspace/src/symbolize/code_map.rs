@@ -11,9 +11,11 @@
 mod jitdump;
 mod perf_map;
 
+use super::demangle::visible;
 use super::symbol_table::Found;
 use crate::process::{ProcessKey, Processes};
 use std::fs::File;
+use std::ops::Range;
 use std::rc::Rc;
 
 /// How much of a file is read at most, in bytes: the end of a perf map, the beginning of a jitdump.
@@ -77,6 +79,40 @@ pub(super) fn name(
     (merge(found, &left, names.into_found()), whole)
 }
 
+/// A function that a runtime made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MadeCode {
+    /// Its name, as frames have it.
+    pub name: String,
+    /// Its addresses in the process.
+    pub code: Range<u64>,
+}
+
+/// The functions at some ascending addresses of a process, as its jitdump or perf map has them now.
+pub fn made_code(
+    processes: &mut Processes,
+    process_key: ProcessKey,
+    addresses: &[u64],
+) -> Vec<Option<MadeCode>> {
+    let mut names = Names::new(addresses);
+    for (backing, owner) in processes.jitdumps(process_key) {
+        if let Ok(dump) = processes.open(backing, &[owner]) {
+            jitdump::read(&dump.file.file, &mut names);
+        }
+    }
+    let mut made = names.into_made();
+    if made.iter().any(Option::is_none)
+        && let Some(map) = processes.code_map(process_key)
+    {
+        let mut names = Names::new(addresses);
+        perf_map::read(&map.file, &mut names);
+        for (made, mapped) in made.iter_mut().zip(names.into_made()) {
+            *made = made.take().or(mapped);
+        }
+    }
+    made
+}
+
 /// Fills the gaps in one source with what another knows.
 fn merge(mut found: Found, left: &[usize], more: Found) -> Found {
     let first = found.names.len();
@@ -91,6 +127,8 @@ fn merge(mut found: Found, left: &[usize], more: Found) -> Found {
 struct Names<'a> {
     addresses: &'a [u64],
     of: Vec<Option<Latest>>,
+    /// The addresses of what defines each.
+    ranges: Vec<Range<u64>>,
     claims: u64,
     /// Whether everything up to the first invalid record was read.
     whole: bool,
@@ -110,6 +148,7 @@ impl<'a> Names<'a> {
         Self {
             addresses,
             of: vec![None; addresses.len()],
+            ranges: vec![0..0; addresses.len()],
             claims: 0,
             whole: true,
         }
@@ -125,6 +164,7 @@ impl<'a> Names<'a> {
         if covered > 0 {
             self.claims += covered as u64;
             self.of[from..from + covered].fill(Some(latest()));
+            self.ranges[from..from + covered].fill(start..start.saturating_add(size));
         }
         let goes_on = self.claims <= MAX_CLAIMS;
         self.whole &= goes_on;
@@ -135,6 +175,18 @@ impl<'a> Names<'a> {
     fn note_length(&mut self, file: &File) {
         let bytes = file.metadata().map_or(0, |status| status.len());
         self.whole &= bytes <= MAX_FILE_BYTES;
+    }
+
+    fn into_made(self) -> Vec<Option<MadeCode>> {
+        let all = self.of.into_iter().zip(self.ranges);
+        all.map(|(of, code)| match of {
+            Some(Latest::Named(name)) => Some(MadeCode {
+                name: visible(&name),
+                code,
+            }),
+            _ => None,
+        })
+        .collect()
     }
 
     fn into_found(self) -> Found {

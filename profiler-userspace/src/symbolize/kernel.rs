@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Where the kernel lists its symbols.
-const KALLSYMS: &str = "/proc/kallsyms";
+pub(super) const KALLSYMS: &str = "/proc/kallsyms";
 
 /// Further from a symbol's start than any function extends, in bytes. `kallsyms` has no sizes, so this limit
 /// keeps a symbol from covering all memory after it.
@@ -189,7 +189,7 @@ impl<'a> KernelNames<'a> {
 }
 
 /// Whether the list can be read and has addresses. Unprivileged readers get zeros, so the first lines show it.
-fn listing(kallsyms: &Path) -> KernelNaming {
+pub(super) fn listing(kallsyms: &Path) -> KernelNaming {
     let mut start = [0; 4096];
     let read = File::open(kallsyms).and_then(|mut file| file.read(&mut start));
     let lines = match read {

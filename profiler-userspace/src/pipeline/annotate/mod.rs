@@ -1,8 +1,13 @@
-//! Conducts an annotation: one native function of a recording, instruction by instruction.
+//! Conducts an annotation: one function of a recording, instruction by instruction.
 //!
-//! In: a recording and a function's name. Out: text. Weights are the recording's; code is that of the object that was
-//! recorded, by its build ID, and where that is not here, that is what there is to say.
+//! In: a recording and a function's name. Out: text. Weights are the recording's; code is that of the object or the kernel
+//! that was recorded, by its build ID, or of the process if it still runs, and where that is not here, that is what
+//! there is to say.
 //! Never: code of another build.
+
+mod counted;
+mod kernel;
+mod made;
 
 use crate::clock::Between;
 use crate::code::listing::{self, Stretch};
@@ -15,56 +20,112 @@ use crate::pipeline::pieces::{self, Asked};
 use crate::pipeline::source::Directories;
 use crate::pipeline::symbolize::Symbolizer;
 use crate::pipeline::together::Together;
-use crate::plan::Annotating;
+use crate::plan::{Annotating, Recorded};
 use crate::profile::fold::visible;
-use crate::profile::select::Pattern;
-use crate::profile::{Mapping, MappingIndex, Profile};
+use crate::profile::{Mapping, Profile};
 use crate::report::print;
 use crate::symbolize::{self, Naming, ObjectFrame};
 use crate::text::number::{amount, share};
 use anyhow::{Result, bail, ensure};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use counted::{Counted, Home, Key, choose};
+use std::collections::HashMap;
 use std::path::Path;
 use std::time::SystemTime;
-
-/// Other functions that are named beside the one that is shown.
-const MOST_OTHERS: usize = 5;
 
 /// The label of findings on code without names.
 const UNNAMED: &str = "unnamed";
 
-/// A function in an object: the name, and what it lies in.
-type Key = (String, MappingIndex);
-
-/// Weights of a function.
-#[derive(Default)]
-struct Counted {
-    /// In it, and in what it called.
-    total: u64,
-    /// In it alone.
-    itself: u64,
-    /// By address in the object: in the instruction there, and in that and what it called.
-    addresses: BTreeMap<u64, [u64; 2]>,
-}
-
-/// The annotation as text.
+/// The annotation as text, from a raw recording: the one that was asked for, or that was made for it.
 ///
 /// # Errors
 /// When the recording cannot be read, when no native function of it meets the name, or when there is no code to show.
-pub fn annotate(asked: &Annotating) -> Result<String> {
+pub fn annotate(asked: &Annotating, file: &Path) -> Result<String> {
     let directories = Directories::open(&asked.source)?;
     let naming = Naming {
         // One name for each address; lines come when it is known which function.
         lines: false,
         inlined: false,
+        places: true,
         ..asked.naming.clone()
     };
-    let (profile, unnamed) = read(asked, &naming)?;
-    let all = functions(&profile);
-    let (key, others) = choose(&all, &asked.function, (&profile, &unnamed))?;
-    let counted = &all[&key];
-    let (name, mapping) = (&key.0, &profile.mappings()[key.1.0 as usize]);
-    let (file, elf) = open(mapping, &profile)?;
+    let (profile, unnamed) = read(asked, file, &naming)?;
+    let all = counted::functions(&profile);
+    let (key, counted, others) = choose(all, &asked.function, (&profile, &unnamed))?;
+    let mut code = match key.home {
+        Home::Object(mapping) => {
+            let mapping = &profile.mappings()[mapping.0 as usize];
+            of_object(asked, &key.name, mapping, &counted, &profile)?
+        }
+        Home::Kernel => {
+            let is_now = matches!(asked.recorded, Recorded::Now(_));
+            of_kernel(&key.name, &counted, &profile, is_now)?
+        }
+        Home::Process { pid, start } => made::read(&key.name, (pid, start), &counted)?,
+    };
+    if asked.naming.lines && code.places.is_empty() {
+        print(&format!(
+            "flame-bpf: no lines are known of it: {}\n",
+            code.without_lines
+        ));
+    }
+    let lines = code.places.values().map(|place| (&place.file, place.line));
+    let found = directories.find_lines(lines, profile.origin.started);
+    if let Some(finding) = found.finding {
+        print(&format!("flame-bpf: {}: {}\n", finding.label, finding.text));
+    }
+    let mut annotation = Annotation {
+        total: counted.total,
+        source: found.text.map(|text| (*text).clone()).unwrap_or_default(),
+        ..Annotation::default()
+    };
+    let mut outside = counted.of_instructions();
+    for stretch in &code.stretches {
+        let mut rows: Vec<Instruction> = (stretch.text(&code.names).into_iter())
+            .map(|listed| Instruction {
+                place: code.places.remove(&listed.address),
+                address: listed.address,
+                text: listed.text,
+                ..Instruction::default()
+            })
+            .collect();
+        for (address, [itself, total]) in &counted.addresses {
+            if let Some(place) = stretch.place(code.base.saturating_add(*address)) {
+                rows[place].itself += itself;
+                rows[place].total += total;
+                outside = outside.saturating_sub(*itself);
+            }
+        }
+        annotation.stretches.push(rows);
+    }
+    annotation.head = head(&profile, (&key, &counted), &code.of, outside);
+    annotation.head.extend(others);
+    Ok(annotation.text())
+}
+
+/// The code of a function.
+struct Code {
+    /// Name of what it lies in.
+    of: String,
+    stretches: Vec<Stretch>,
+    /// Where the addresses that were counted begin.
+    base: u64,
+    /// The names of what it calls and jumps to elsewhere.
+    names: HashMap<u64, String>,
+    /// Where each instruction comes from, as far as that was asked for and is known.
+    places: HashMap<u64, InstructionPlace>,
+    /// Why that may not be known.
+    without_lines: &'static str,
+}
+
+/// The code of a function in an object.
+fn of_object(
+    asked: &Annotating,
+    name: &str,
+    mapping: &Mapping,
+    counted: &Counted,
+    profile: &Profile,
+) -> Result<Code> {
+    let (file, elf) = open(mapping, profile)?;
     let Ok(image) = Image::read(&file.file) else {
         bail!(
             "{} is no object for this machine's instructions, which are all that can be shown",
@@ -84,49 +145,31 @@ pub fn annotate(asked: &Annotating) -> Result<String> {
         file: &file,
         asked,
     };
-    let names = namer.targets(&stretches)?;
-    let places = namer.places(&stretches, name)?;
-    let mut annotation = Annotation {
-        total: counted.total,
-        ..Annotation::default()
-    };
-    let mut outside = counted.total_of(|_| true);
-    for stretch in &stretches {
-        let mut rows: Vec<Instruction> = (stretch.text(&names).into_iter())
-            .map(|listed| Instruction {
-                place: places.get(&listed.address).cloned(),
-                address: listed.address,
-                text: listed.text,
-                ..Instruction::default()
-            })
-            .collect();
-        for (address, [itself, total]) in &counted.addresses {
-            if let Some(place) = stretch.place(*address) {
-                rows[place].itself += itself;
-                rows[place].total += total;
-                outside = outside.saturating_sub(*itself);
-            }
-        }
-        annotation.stretches.push(rows);
-    }
-    if asked.naming.lines && places.is_empty() {
-        print(
-            "flame-bpf: no lines are known of it: debug information is missing (compile with -g, or --debuginfod)\n",
-        );
-    }
-    let lines = places.values().map(|place| (&place.file, place.line));
-    let found = directories.find_lines(lines, profile.origin.started);
-    if let Some(finding) = found.finding {
-        print(&format!("flame-bpf: {}: {}\n", finding.label, finding.text));
-    }
-    annotation.source = found.text.map(|text| (*text).clone()).unwrap_or_default();
-    annotation.head = head(&profile, (&key, counted), mapping, outside);
-    annotation.head.extend(others);
-    Ok(annotation.text())
+    Ok(Code {
+        of: mapping.path.display().to_string(),
+        names: namer.targets(&stretches)?,
+        places: namer.places(&stretches, name)?,
+        stretches,
+        base: 0,
+        without_lines: "debug information is missing (compile with -g, or --debuginfod)",
+    })
+}
+
+/// The code of a function of the kernel.
+fn of_kernel(name: &str, counted: &Counted, profile: &Profile, is_now: bool) -> Result<Code> {
+    let code = kernel::read(name, counted, profile, is_now)?;
+    Ok(Code {
+        of: "the kernel".to_owned(),
+        names: code.targets(),
+        places: HashMap::new(),
+        base: code.begin,
+        stretches: vec![code.stretch],
+        without_lines: "those of the kernel's code are not looked for",
+    })
 }
 
 /// The profile of the recording, and what there is to say of code without names.
-fn read(asked: &Annotating, naming: &Naming) -> Result<(Profile, String)> {
+fn read(asked: &Annotating, file: &Path, naming: &Naming) -> Result<(Profile, String)> {
     let between = Between {
         from: asked.from,
         to: asked.to,
@@ -135,7 +178,7 @@ fn read(asked: &Annotating, naming: &Naming) -> Result<(Profile, String)> {
     let time: Time<'_> = &time;
     let symbolizer = Symbolizer::new(naming, &asked.servers, false);
     let files = Asked {
-        files: std::slice::from_ref(&asked.file),
+        files: &[file.to_owned()],
         time: (asked.from.is_some() || asked.to.is_some()).then_some(time),
         times: &[],
         windows: 1,
@@ -152,117 +195,6 @@ fn read(asked: &Annotating, naming: &Naming) -> Result<(Profile, String)> {
     let unnamed = unnamed.filter(|finding| finding.label == UNNAMED);
     let unnamed = unnamed.map(|finding| format!("; {UNNAMED}: {}", finding.text));
     Ok((profile, unnamed.collect()))
-}
-
-/// All native functions of a profile, and what was counted in them.
-fn functions(profile: &Profile) -> HashMap<Key, Counted> {
-    let key_of = |index: usize| -> Option<(Key, u64)> {
-        let location = &profile.locations()[index];
-        let mapping = location.mapping.filter(|_| location.address > 0)?;
-        let function = profile.lines_at(location).last()?.function;
-        let name = profile.function_at(function).name.clone();
-        location
-            .kind
-            .is_user()
-            .then_some(((name, mapping), location.address))
-    };
-    let keys: Vec<Option<(Key, u64)>> = (0..profile.locations().len()).map(key_of).collect();
-    let mut all: HashMap<Key, Counted> = HashMap::new();
-    for sample in profile.samples() {
-        let Some(user) = sample.user else {
-            continue;
-        };
-        let locations = &profile.stack_at(user).locations;
-        let mut met: HashSet<&Key> = HashSet::new();
-        let mut met_at: HashSet<(&Key, u64)> = HashSet::new();
-        for (depth, location) in locations.iter().enumerate() {
-            let Some((key, address)) = &keys[location.0 as usize] else {
-                continue;
-            };
-            if !all.contains_key(key) {
-                all.insert(key.clone(), Counted::default());
-            }
-            let counted = all.get_mut(key).expect("it was added");
-            let add = |sum: &mut u64| *sum = sum.saturating_add(sample.weight);
-            if met.insert(key) {
-                add(&mut counted.total);
-            }
-            let [itself, total] = counted.addresses.entry(*address).or_default();
-            if met_at.insert((key, *address)) {
-                add(total);
-            }
-            // Time in the kernel is of the instruction that asked for it, but not its own.
-            if depth == 0 && sample.kernel.is_none() {
-                add(itself);
-                add(&mut counted.itself);
-            }
-        }
-    }
-    all
-}
-
-impl Counted {
-    /// The weight of instructions at some addresses.
-    fn total_of(&self, is_wanted: impl Fn(u64) -> bool) -> u64 {
-        let wanted = self
-            .addresses
-            .iter()
-            .filter(|(address, _)| is_wanted(**address));
-        wanted.fold(0, |sum, (_, [itself, _])| sum.saturating_add(*itself))
-    }
-}
-
-/// The function that is meant, and a line on others that are as well.
-fn choose(
-    all: &HashMap<Key, Counted>,
-    wanted: &str,
-    (profile, unnamed): (&Profile, &str),
-) -> Result<(Key, Option<String>)> {
-    ensure!(
-        !all.is_empty(),
-        "there is no native code in this recording whose addresses are known; raw recordings (-o NAME.fbpf) keep them"
-    );
-    let is_exact = all.keys().any(|(name, _)| name == wanted);
-    // `operator[]` is a name and no regular expression.
-    let pattern = Pattern::parse(wanted).ok();
-    let is_meant = |name: &str| match &pattern {
-        _ if is_exact => name == wanted,
-        Some(pattern) => pattern.is_met_by(name),
-        None => name.contains(wanted),
-    };
-    let mut meant: Vec<(&Key, &Counted)> = (all.iter())
-        .filter(|((name, _), _)| is_meant(name))
-        .collect();
-    meant.sort_by_key(|(key, counted)| {
-        (
-            std::cmp::Reverse((counted.itself, counted.total)),
-            (*key).clone(),
-        )
-    });
-    let module = |key: &Key| visible(&profile.mappings()[key.1.0 as usize].module).into_owned();
-    let Some((first, others)) = meant.split_first() else {
-        let mut hottest: Vec<(&Key, &Counted)> = all.iter().collect();
-        hottest.sort_by_key(|(key, counted)| (std::cmp::Reverse(counted.itself), (*key).clone()));
-        let hottest: Vec<String> = (hottest.iter().take(MOST_OTHERS))
-            .map(|((name, _), _)| format!("`{}`", visible(name)))
-            .collect();
-        bail!(
-            "no native function of this recording matches `{}`: it may have been compiled into another, which \
-             `render --inline` shows; the hottest are {}{unnamed}",
-            visible(wanted),
-            hottest.join(", ")
-        );
-    };
-    let named: Vec<String> = (others.iter().take(MOST_OTHERS))
-        .map(|(key, _)| format!("{} ({})", visible(&key.0), module(key)))
-        .collect();
-    let more = match others.len().saturating_sub(named.len()) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let others =
-        (!named.is_empty()).then(|| format!("it matches also: {}{more}", named.join(", ")));
-    Ok((first.0.clone(), others))
 }
 
 /// The object that was recorded.
@@ -391,7 +323,7 @@ impl Namer<'_> {
 fn head(
     profile: &Profile,
     (key, counted): (&Key, &Counted),
-    mapping: &Mapping,
+    of: &str,
     outside: u64,
 ) -> Vec<String> {
     let all = profile.total_weight();
@@ -399,7 +331,7 @@ fn head(
     let weight = |weight: u64| amount(unit.shown(weight), unit.noun());
     let of_all = |weight: u64| share(weight as f64, all as f64);
     let mut head = vec![
-        format!("{} in {}", key.0, mapping.path.display()),
+        format!("{} in {of}", key.name),
         format!(
             "{}, {} of all; {} itself; shares are of the first",
             weight(counted.total),

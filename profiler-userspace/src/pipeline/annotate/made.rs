@@ -1,0 +1,95 @@
+//! Code that a runtime made, read from the process while it runs.
+//!
+//! In: a function's name, the process, and addresses. Out: its instructions as they are now. Never: code that the process's
+//! perf map or jitdump gives another name by now; both, and the memory, are written by the program being profiled.
+
+use super::Code;
+use super::counted::Counted;
+use crate::code::listing::{MAX_BYTES, Stretch};
+use crate::process::{Look, ProcessKey, Processes};
+use crate::profile::fold::visible;
+use crate::symbolize::{MadeCode, made_code};
+use anyhow::{Context as _, Result, bail, ensure};
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+
+/// The code of a function in a process of this ID and start.
+pub(super) fn read(name: &str, (pid, start): (u32, u64), counted: &Counted) -> Result<Code> {
+    let shown = visible(name);
+    let process_key = ProcessKey {
+        tgid: pid,
+        incarnation: start,
+    };
+    let mut processes = Processes::new();
+    processes.compare_start_times();
+    if processes.look(process_key) == Look::Gone {
+        bail!(
+            "the code of `{shown}` was made by process {pid}, which has ended, and recordings do not keep it; annotate \
+             while it runs: flame-bpf annotate '{shown}' -p PID -d 5"
+        );
+    }
+    let addresses: Vec<u64> = counted.addresses.keys().copied().collect();
+    let is_it = |made: &MadeCode| made.name == name;
+    let made = made_code(&mut processes, process_key, &addresses);
+    let made: HashSet<Range<u64>> = (made.into_iter().flatten())
+        .filter(is_it)
+        .map(|made| made.code)
+        .collect();
+    ensure!(
+        !made.is_empty(),
+        "the code of `{shown}` is not where it was in process {pid}: its runtime has made it anew or thrown it away; \
+         annotate while it is in use: flame-bpf annotate '{shown}' -p {pid} -d 5"
+    );
+    let memory = File::open(format!("/proc/{pid}/mem")).with_context(|| {
+        format!(
+            "the memory of process {pid} cannot be read; run with sudo, or grant CAP_SYS_PTRACE"
+        )
+    })?;
+    let mut made: Vec<Range<u64>> = made.into_iter().collect();
+    made.sort_unstable_by_key(|code| (code.start, code.end));
+    let mut stretches: Vec<Stretch> = Vec::new();
+    for code in made {
+        // A file that contradicts itself may say that functions overlap.
+        let known = stretches.last().map_or(0, |last| last.addresses.end);
+        if code.start >= known {
+            stretches.extend(stretch(&memory, &code));
+        }
+    }
+    ensure!(
+        !stretches.is_empty(),
+        "the code of `{shown}` is not in the memory of process {pid} any more; annotate again while it runs"
+    );
+    let mut targets: Vec<u64> = stretches.iter().flat_map(Stretch::targets).collect();
+    targets.sort_unstable();
+    targets.dedup();
+    let names = made_code(&mut processes, process_key, &targets);
+    let begins = |(target, made): (u64, Option<MadeCode>)| {
+        let made = made.filter(|made| made.code.start == target)?;
+        Some((target, made.name))
+    };
+    Ok(Code {
+        of: format!("process {pid}, as it is now"),
+        names: targets.into_iter().zip(names).filter_map(begins).collect(),
+        places: HashMap::new(),
+        base: 0,
+        stretches,
+        without_lines: "code made at run time has none",
+    })
+}
+
+/// The code at some addresses, as far as it can be read.
+fn stretch(memory: &File, code: &Range<u64>) -> Option<Stretch> {
+    let length = code.end.saturating_sub(code.start).min(MAX_BYTES);
+    let mut bytes = vec![0; usize::try_from(length).ok()?];
+    let mut read = 0;
+    while read < bytes.len() {
+        match memory.read_at(&mut bytes[read..], code.start.checked_add(read as u64)?) {
+            Ok(more) if more > 0 => read += more,
+            _ => break,
+        }
+    }
+    bytes.truncate(read);
+    Stretch::of(&bytes, code.start)
+}
