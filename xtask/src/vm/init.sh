@@ -80,6 +80,13 @@ interpreted() {
     return $code
 }
 
+# The kernel's code is read by a program that is run in passing.
+kernel_text() {
+    flame-bpf -v -a -K -I -d 1 -F 99 -o /tmp/kernel.fbpf || return
+    flame-bpf render -q /tmp/kernel.fbpf -f
+    flame-bpf annotate /tmp/kernel.fbpf do_idle >/tmp/do_idle && grep -q 'call  *[a-z]' /tmp/do_idle
+}
+
 echo "@@ kernel $(uname -r)"
 shares >/dev/null &
 shares=$!
@@ -87,6 +94,7 @@ sleep 0.5
 step process flame-bpf -v -p $shares -d 2 -F 499 -f
 step machine flame-bpf -v -a -d 1 -F 99 -f
 step kernel-stacks flame-bpf -v -a -K -I -d 1 -F 99 -f
+step kernel-text kernel_text
 step labels flame-bpf -v -a --per-thread --per-cpu -I -d 1 -F 99 -f
 step namespace namespace
 step cgroup cgroup

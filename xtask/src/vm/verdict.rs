@@ -67,6 +67,11 @@ const STEPS: &[Expected] = &[
         shape: Shape::Holds(";do_idle;"),
     },
     Expected {
+        step: "kernel-text",
+        exit: 0,
+        shape: Shape::Holds(";do_idle;"),
+    },
+    Expected {
         step: "labels",
         exit: 0,
         shape: Shape::Holds(WORK),
@@ -190,12 +195,13 @@ const STEPS: &[Expected] = &[
     },
 ];
 
-/// Programs that are loaded to be run once and are not listed, with the step that cannot pass without them: the kernel's own
-/// names of its functions come from one, the depth of a PID namespace from the other.
+/// Programs that are loaded to be run in passing and are not listed, with the step that cannot pass without them: the kernel's
+/// own names of its functions come from one, their code from another, the depth of a PID namespace from a third.
 const IN_PASSING: &[(&str, &str)] = &[
     ("name_symbol", "kernel-stacks"),
     ("own_cgroup", "cgroup"),
     ("own_level", "namespace"),
+    ("read_text", "kernel-text"),
 ];
 
 /// Programs that are loaded from some version on alone: where mappings have locks of their own.

@@ -44,7 +44,7 @@ fn dangling_indices_are_refused() {
     };
     let whole = of(&|_| ()).unwrap();
     assert_eq!(whole.raw_recording.normalized.total_count(), 1);
-    let broken: [&dyn Fn(&mut Batch); 39] = [
+    let broken: [&dyn Fn(&mut Batch); 41] = [
         &|batch| batch.stack_bases = vec![1],
         &|batch| batch.stack_bases = vec![2],
         &|batch| batch.stack_bases = vec![u32::MAX],
@@ -72,6 +72,11 @@ fn dangling_indices_are_refused() {
         &|batch| batch.location_kinds = vec![2],
         &|batch| batch.location_kinds = vec![u32::MAX],
         &|batch| batch.location_values.clear(),
+        &|batch| batch.location_places = vec![1, 1],
+        &|batch| {
+            batch.location_kinds = vec![1];
+            batch.location_places = vec![u64::MAX];
+        },
         &|batch| batch.stack_shared = vec![1],
         &|batch| batch.stack_lengths = vec![u32::MAX],
         &|batch| batch.stack_steps = vec![1],

@@ -236,3 +236,25 @@ proptest! {
         prop_assert_eq!(&dump(&dumped.bytes, &asked), &wanted);
     }
 }
+
+#[test]
+fn code_has_the_bounds_of_the_definition_that_counts() {
+    let text = b"1000 10 one\n1008 10 two\nfffffffffffffff0 ffffffffffffffff last\n";
+    let addresses = [0x1000, 0x1008, 0x100f, 0x2000, u64::MAX];
+    let mut names = Names::new(&addresses);
+    perf_map::read(&file(text), &mut names);
+    let made: Vec<Option<(String, Range<u64>)>> = (names.into_made().into_iter())
+        .map(|made| made.map(|made| (made.name, made.code)))
+        .collect();
+    let is = |name: &str, code| Some((name.to_owned(), code));
+    assert_eq!(
+        made,
+        [
+            is("one", 0x1000..0x1010),
+            is("two", 0x1008..0x1018),
+            is("two", 0x1008..0x1018),
+            None,
+            is("last", u64::MAX - 15..u64::MAX),
+        ]
+    );
+}
