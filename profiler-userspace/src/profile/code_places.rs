@@ -111,6 +111,12 @@ impl CodePlaces {
         }
     }
 
+    /// Gives a frame that is no code a module.
+    pub(super) fn set_module(&mut self, frame: FrameId, module: &str) {
+        let module = Part::One(number(&mut self.modules, module.to_owned()));
+        self.of_frames[frame.index()].module = module;
+    }
+
     /// The place of each frame, by their IDs.
     pub fn all(&self) -> impl ExactSizeIterator<Item = CodePlace> {
         self.of_frames.iter().copied()

@@ -32,5 +32,8 @@ pub const NARROW: &str = "[narrow frames]";
 /// The stack of the profiler's own samples, whose frames say nothing of the machine.
 pub const PROFILER: &str = "[profiler]";
 
+/// The module of the profiler's process, where its stacks are that process alone.
+pub const ITSELF: &str = "the profiler itself";
+
 /// Stands for who ended a wait, where that was no thread.
 pub const INTERRUPT: &str = "[interrupt]";

@@ -2,11 +2,12 @@
 //!
 //! In: a [`Profile`]. Out: its calls below its labels, and where their code is. Never: changes a weight.
 
-use super::Unit;
 use super::call_tree::CallTree;
 use super::code_places::CodePlaces;
 use super::model::{Profile, Sample};
 use super::stacks::{Builder, Owner};
+use super::{FrameKind, Unit, marks};
+use foldhash::HashSet;
 
 /// The stacks of a profile as one tree of frames.
 #[derive(Clone, Debug)]
@@ -40,10 +41,24 @@ impl View {
         is_delimited: bool,
     ) -> Self {
         let builder = Builder::new(profile, Owner::InStack { is_delimited });
+        let own = profile.profiler_stack();
+        let mut profilers: HashSet<&str> = HashSet::default();
+        let samples = samples.inspect(|sample| {
+            if own.is_some() && sample.user == own {
+                profilers.extend(profile.labels_at(sample.labels).name());
+            }
+        });
         let tree = CallTree::of(builder, samples);
+        let mut code_places = CodePlaces::new(profile, tree.frames());
+        for id in tree.frame_ids() {
+            let frame = tree.frame(id);
+            if frame.kind == FrameKind::Mark && profilers.contains(&*frame.name) {
+                code_places.set_module(id, marks::ITSELF);
+            }
+        }
         Self {
             unit: profile.unit.clone(),
-            code_places: CodePlaces::new(profile, tree.frames()),
+            code_places,
             tree,
         }
     }

@@ -361,6 +361,7 @@ fn in_use(names: &[crate::profile::Frame], mut nodes: Vec<Node>) -> Tree {
     Tree {
         names: kept,
         nodes,
+        profilers: Vec::new(),
         rests: Rests::default(),
     }
 }

@@ -152,6 +152,7 @@ impl<'a> Frames<'a> {
         let mut tree = Tree {
             names,
             nodes: folded.nodes,
+            profilers: Vec::new(),
             rests: folded.rests,
         };
         tree.pack_left();

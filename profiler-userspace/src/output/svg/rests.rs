@@ -39,7 +39,14 @@ impl Tree {
             Source::Name(name) | Source::Word(name) => self.names[*name as usize].clone(),
             Source::Rest => rest(),
         };
+        let is_profiler = |source: &Source| match source {
+            Source::Name(name) => self.profilers.contains(name),
+            Source::Word(_) | Source::Rest => false,
+        };
+        let places = (0..).zip(&folded.names);
+        let profilers = places.filter(|(_, source)| is_profiler(source));
         let mut tree = Self {
+            profilers: profilers.map(|(place, _)| place).collect(),
             names: folded.names.iter().map(name).collect(),
             nodes: folded.nodes,
             rests: folded.rests,

@@ -8,6 +8,7 @@ use crate::profile::fold::{Lines, visible};
 use crate::profile::{Frame, FrameKind, View, marks};
 use profiler_common::abi::ThreadState;
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 /// One frame: a name below those of its ancestors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub(super) struct Tree {
     /// As they are drawn, in the order in which nodes first have them. The first is the root's.
     pub(super) names: Vec<Frame>,
     pub(super) nodes: Vec<Node>,
+    /// The names of the profiler's process, which comes last at the root.
+    pub(super) profilers: Vec<u32>,
     /// Frames that it does not have one by one.
     pub(super) rests: Rests,
 }
@@ -61,14 +64,27 @@ impl Tree {
     pub(super) fn new<'v>(view: &'v View, style: &Style) -> (Self, &'v str) {
         let lines = Lines::new(view, style.stack_order(), drawn);
         let mut tree = Self::root();
-        let nodes = lines.nodes().map(|(node, weight)| Node {
-            name: node.rank,
-            depth: node.depth + 1,
-            own: weight.unwrap_or_default(),
-            weight: 0,
-            left: 0,
-        });
-        tree.nodes.extend(nodes);
+        let profilers = profilers(view);
+        // What recording took is no part of what was recorded.
+        let mut apart = Vec::new();
+        let mut is_apart = false;
+        for (node, weight) in lines.nodes() {
+            if node.depth == 0 {
+                is_apart = profilers.contains(&*lines.names()[node.rank as usize]);
+            }
+            let nodes = match is_apart {
+                true => &mut apart,
+                false => &mut tree.nodes,
+            };
+            nodes.push(Node {
+                name: node.rank,
+                depth: node.depth + 1,
+                own: weight.unwrap_or_default(),
+                weight: 0,
+                left: 0,
+            });
+        }
+        tree.nodes.append(&mut apart);
         tree.add_up();
         let mut is_root = true;
         tree.nodes
@@ -82,6 +98,9 @@ impl Tree {
                 tree.names.len() as u32 - 1
             });
         }
+        tree.profilers = (0..tree.names.len() as u32)
+            .filter(|name| profilers.contains(&tree.names[*name as usize]))
+            .collect();
         tree.pack_left();
         (tree, lines.noun(&view.unit))
     }
@@ -98,6 +117,7 @@ impl Tree {
         Self {
             names: vec![all()],
             nodes: vec![node],
+            profilers: Vec::new(),
             rests: Rests::default(),
         }
     }
@@ -142,7 +162,10 @@ impl Tree {
             let next = |child: &usize| Some(behind[*child]).filter(inside);
             let called = std::iter::successors(Some(node + 1).filter(inside), next);
             let mut called: Vec<usize> = called.collect();
-            called.sort_by_key(|child| std::cmp::Reverse(self.nodes[*child].weight));
+            called.sort_by_key(|child| {
+                let child = &self.nodes[*child];
+                (self.is_apart(child), std::cmp::Reverse(child.weight))
+            });
             let mut at = left;
             let begin = waiting.len();
             for child in called {
@@ -152,6 +175,11 @@ impl Tree {
             waiting[begin..].reverse();
         }
         sorted
+    }
+
+    /// Whether a node stands for the profiler, which comes last whatever the order.
+    fn is_apart(&self, node: &Node) -> bool {
+        node.depth == 1 && self.profilers.contains(&node.name)
     }
 
     /// For each node the place of the first one that is not above it.
@@ -180,6 +208,16 @@ impl Tree {
     pub(super) fn name(&self, node: &Node) -> &str {
         &self.names[node.name as usize].name
     }
+}
+
+/// The frames of the profiler's process in a view, as they are drawn.
+fn profilers(view: &View) -> HashSet<Frame> {
+    let places = view.code_places();
+    let all = view.tree().frames().zip(places.all());
+    let own = all.filter(|(_, place)| places.module(*place) == marks::ITSELF);
+    let own = own.filter(|((frame, _), _)| frame.kind == FrameKind::Mark);
+    own.map(|((frame, _), _)| drawn(frame).into_owned())
+        .collect()
 }
 
 /// A frame as it is drawn: names that can be read, and one kind for what looks alike.
@@ -229,12 +267,57 @@ fn frame_of(name: &str, kind: FrameKind) -> Frame {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::profile::Unit;
     use crate::profile::fold::parse;
+    use crate::profile::{FrameProfile, FrameRef, Profile, Unit, Window};
 
     pub(in crate::output::svg) fn tree(text: &str) -> Tree {
         let profile = parse(text.as_bytes(), Unit::Samples).expect("folded text");
         Tree::new(&View::new(&profile), &Style::default()).0
+    }
+
+    #[test]
+    fn the_profiler_is_last_at_the_root_in_any_order() {
+        let mut profile = FrameProfile::new(Profile::new(Unit::Samples, Window::default()));
+        let frame = |name, kind| FrameRef { name, kind };
+        for (process, leaf, kind, weight) in [
+            ("flame-bpf", marks::PROFILER, FrameKind::Mark, 16),
+            ("zsh", "work", FrameKind::User, 4),
+            ("awk", "flame-bpf", FrameKind::User, 1),
+            ("awk", "wait", FrameKind::User, 2),
+        ] {
+            let stack = [frame(process, FrameKind::Process), frame(leaf, kind)];
+            profile.push(&stack, weight, weight);
+        }
+        let (tree, _) = Tree::new(&View::new(&profile.into_profile()), &Style::default());
+        let names: Vec<&str> = tree.nodes.iter().map(|node| tree.name(node)).collect();
+        assert_eq!(
+            names,
+            [
+                "all",
+                "awk",
+                "flame-bpf",
+                "wait",
+                "zsh",
+                "work",
+                "flame-bpf"
+            ]
+        );
+        let heaviest: Vec<&str> = (tree.by_weight().into_iter())
+            .map(|(place, _)| tree.name(&tree.nodes[place]))
+            .collect();
+        assert_eq!(
+            heaviest,
+            [
+                "all",
+                "zsh",
+                "work",
+                "awk",
+                "wait",
+                "flame-bpf",
+                "flame-bpf"
+            ]
+        );
+        assert_eq!(tree.total(), 23);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 // `columns` names what there is of each frame beside its place. `order` has for each place the frame's place by name,
 // `place` the other way round.
-function heaviestFirst(tree, columns) {
+function heaviestFirst(tree, columns, isLast) {
   const order = new Uint32Array(tree.count);
   const place = new Uint32Array(tree.count);
   const waiting = [0];
@@ -21,7 +21,8 @@ function heaviestFirst(tree, columns) {
     }
     // The last one is taken first.
     called.sort(function (a, b) {
-      return tree.total[a] - tree.total[b] || b - a;
+      const last = node === 0 ? isLast(b) - isLast(a) : 0;
+      return last || tree.total[a] - tree.total[b] || b - a;
     });
     for (const child of called) {
       waiting.push(child);

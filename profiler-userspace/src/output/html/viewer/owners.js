@@ -69,7 +69,7 @@ function groupOwners(profile, tell, kind, profilers) {
   const others = new Set(answers.filter((answer, i) => !profilers.has(i)));
   const frames = labels.map((label) => {
     profile.frames.name.push(label);
-    profile.frames.module.push('');
+    profile.frames.module.push(others.has(label) ? '' : ITSELF);
     profile.frames.kind.push(others.has(label) ? kind : KIND.mark);
     return profile.frames.name.length - 1;
   });

@@ -72,8 +72,9 @@ function orderByLevel(tree) {
 }
 
 // The same tree with the heaviest callee of each frame on the left.
-function byWeight(tree) {
-  const sorted = heaviestFirst(tree, ['frame', 'self', 'total', 'depth']);
+function byWeight(tree, frames) {
+  const isLast = (node) => frames.module[tree.frame[node]] === ITSELF;
+  const sorted = heaviestFirst(tree, ['frame', 'self', 'total', 'depth'], isLast);
   orderByLevel(sorted);
   return sorted;
 }
@@ -115,7 +116,9 @@ function wholeTree(profile, values, way, among) {
   order.forEach((i, place) => { order[place] = at(i); });
   const builder = treeBuilder();
   const root = addNode(builder, -1, 0);
-  for (let group = 0; group < groups; group += 1) {
+  const isLast = (group) => group > 0 && profile.frames.module[way.frames[group - 1]] === ITSELF;
+  const all = Array.from({ length: groups }, (none, group) => group);
+  for (const group of all.filter((one) => !isLast(one)).concat(all.filter(isLast))) {
     if (begins[group] < begins[group + 1]) {
       const base = group > 0 ? addNode(builder, root, way.frames[group - 1]) : root;
       addPaths(builder, profile, order.subarray(begins[group], begins[group + 1]), values, base);

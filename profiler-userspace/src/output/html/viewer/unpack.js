@@ -15,6 +15,8 @@ const NARROW = '[narrow frames]';
 
 // The only frame of the profiler's own stacks.
 const PROFILER = '[profiler]';
+// The module of its process, which comes last at the root.
+const ITSELF = 'the profiler itself';
 
 const isMark = (kind) => kind >= KIND.mark && kind < KIND.interpreted;
 

@@ -230,7 +230,7 @@ function startViewer(page) {
 
   function partsOf(view) {
     const names = profile.frames.name;
-    const ordered = isByWeight() ? byWeight : (own) => own;
+    const ordered = isByWeight() ? (own) => byWeight(own, profile.frames) : (own) => own;
     switch (view) {
       case 'icicle': return [{ tree: ordered(tree), direction: 1 }];
       case 'chart': return chartsNow();

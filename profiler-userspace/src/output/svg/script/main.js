@@ -15,6 +15,8 @@ const view = {
 let graph = null;
 // The graph with callees by name, and with the heaviest first; the latter when it is asked for.
 const graphs = { name: null, weight: null };
+// The module of the profiler's own process, as in `marks.rs`.
+const ITSELF = 'the profiler itself';
 const COLUMNS = ['own', 'name', 'depth', 'total', 'weight'];
 
 function start(buffer) {
@@ -128,7 +130,9 @@ function arrange() {
     return;
   }
   if (graphs.weight === null) {
-    graphs.weight = heaviestFirst(graph, COLUMNS);
+    graphs.weight = heaviestFirst(graph, COLUMNS, function (node) {
+      return graph.origin[graph.name[node]][0] === ITSELF;
+    });
     graphs.weight.rests = new Map(Array.from(graph.rests, function (entry) {
       return [graphs.weight.place[entry[0]], entry[1]];
     }));
