@@ -131,6 +131,7 @@ fn recording() -> RawRecording {
             unit: Unit::Events("cycles".to_owned()),
             host: "web1".to_owned(),
             kernel: "6.12.0".to_owned(),
+            kernel_build_id: Box::default(),
             command_line: vec!["flame-bpf".into(), "-o".into(), "x.fbpf".into()],
             started: SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000),
             period_ns: None,

@@ -91,8 +91,10 @@ pub(super) fn build(args: AnnotateArgs, usual: RecordArgs) -> Result<Annotating>
                 ..usual
             };
             record.output.output = vec![RECORDING.into()];
-            // What it writes is nobody's.
+            // A summary would tell of a file that nobody sees.
             record.running.quiet |= record.running.verbose == 0;
+            // Functions that a runtime's memory names have no addresses, those that its map names have.
+            record.stacks.no_runtimes = true;
             Recorded::Now(Box::new(plan::build(record, false, None)?))
         }
     };
@@ -156,7 +158,7 @@ mod tests {
             matches!(outputs[..], [Output::RawRecording { .. }]),
             "{outputs:?}"
         );
-        assert!(plan.verbosity.quiet);
+        assert!(plan.verbosity.quiet && !plan.capture.runtimes);
         assert_eq!(recorded("work -a").target, Target::All);
         let launch = recorded("work -- sleep 1").launch;
         assert_eq!(launch, Some(vec!["sleep".into(), "1".into()]));

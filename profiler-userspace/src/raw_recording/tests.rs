@@ -103,7 +103,7 @@ fn raw_recording(
         };
         let location = match value % 5 {
             0 => Location::Unknown,
-            1 if value % 2 == 0 => {
+            1 if value.is_multiple_of(2) => {
                 normalized.name_within(function(value / 20), value.wrapping_mul(13))
             }
             1 => normalized.name(function(value)),

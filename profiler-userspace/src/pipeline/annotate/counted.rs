@@ -5,7 +5,7 @@
 
 use crate::profile::fold::visible;
 use crate::profile::select::Pattern;
-use crate::profile::{FrameKind, MappingIndex, Profile, Sample};
+use crate::profile::{FrameKind, Location, MappingIndex, Profile, Sample};
 use anyhow::{Result, bail, ensure};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -170,6 +170,13 @@ pub(super) fn choose(
         let hottest: Vec<String> = (all.iter().take(MOST_OTHERS))
             .map(|(key, _)| format!("`{}`", visible(&key.name)))
             .collect();
+        if let Some(name) = of_runtime(profile, is_meant) {
+            bail!(
+                "`{}` is named by its runtime's memory, which tells no addresses; have the runtime write a map, as \
+                 node --perf-basic-prof does, and record with --no-runtimes",
+                visible(name)
+            );
+        }
         bail!(
             "no function of this recording whose addresses are known matches `{}`: it may have been compiled into \
              another, which `render --inline` shows; the hottest are {}{unnamed}",
@@ -196,4 +203,13 @@ pub(super) fn choose(
         (!named.is_empty()).then(|| format!("it matches also: {}{more}", named.join(", ")));
     let (key, counted) = all.swap_remove(first);
     Ok((key, counted, others))
+}
+
+/// A function that a runtime's memory names, if one is meant.
+fn of_runtime(profile: &Profile, is_meant: impl Fn(&str) -> bool) -> Option<&str> {
+    let is_interpreted = |location: &&Location| matches!(location.kind, FrameKind::Interpreted(_));
+    let all = profile.locations().iter().filter(is_interpreted);
+    let lines = all.filter_map(|location| profile.lines_at(location).last());
+    let mut names = lines.map(|line| &*profile.function_at(line.function).name);
+    names.find(|name| is_meant(name))
 }
