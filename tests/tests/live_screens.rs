@@ -319,11 +319,13 @@ fn second(number: u64, is_final: bool, text: &str) -> Update {
 fn seen(top: &Top) -> Vec<(String, u64)> {
     let profile = top.profile();
     let view = flame_bpf::profile::View::new(&profile);
-    let of = |sample: &flame_bpf::profile::ViewSample| {
-        let stack = sample.stack.iter().map(|id| view.frame(*id).name.clone());
-        (stack.collect::<Vec<_>>().join(";"), sample.weight)
+    let tree = view.tree();
+    let of = |sample: &flame_bpf::profile::TreeSample| {
+        let stack = tree.stack(sample.node).into_iter();
+        let names = stack.map(|frame| frame.name.clone());
+        (names.collect::<Vec<_>>().join(";"), sample.weight)
     };
-    let mut all: Vec<_> = view.samples().iter().map(of).collect();
+    let mut all: Vec<_> = tree.samples().iter().map(of).collect();
     all.sort();
     all
 }

@@ -65,7 +65,7 @@ impl Tree {
         let lines = Lines::new(view, style.stack_order(), drawn);
         let mut tree = Self::root();
         let profilers = profilers(view);
-        // What recording took is no part of what was recorded.
+        // The cost of recording is no part of what was recorded.
         let mut apart = Vec::new();
         let mut is_apart = false;
         for (node, weight) in lines.nodes() {
