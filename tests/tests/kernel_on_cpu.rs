@@ -2,12 +2,11 @@
 //! frames, depth.
 
 use std::path::Path;
-use std::process::Command;
 use std::time::SystemTime;
 
 use flame_bpf_tests::{
-    Folded, Invocation, Mangling, NEARLY_ALL, Program, Run, Stack, Workload, allowed_cpus,
-    assert_near, file_contains, kernel_test, require, thread_cpu_ns, tool,
+    Folded, Invocation, Mangling, NEARLY_ALL, Program, Run, Stack, allowed_cpus, assert_near,
+    file_contains, kernel_test, require, thread_cpu_ns,
 };
 
 /// How far a share may be from the truth. With the thousands of samples taken here, chance alone
@@ -329,78 +328,6 @@ fn time_in_the_vdso_is_named() {
     assert!(share > 0.2, "the vDSO has {share:.3} of {folded}");
 }
 
-/// Whether a softirq was served.
-fn is_in_softirq(stack: &Stack) -> bool {
-    const SERVING: [&str; 3] = [
-        "handle_softirqs",
-        "__do_softirq",
-        "__softirqentry_text_start",
-    ];
-    // A sample in that function itself was due in the interrupt before, which kept others off.
-    let is_late = SERVING.contains(&stack.leaf()) && stack.has_interrupt();
-    !is_late && SERVING.iter().any(|name| stack.has(name))
-}
-
-/// Adds up the time of all softirqs from their tracepoints, and says it ten times a second.
-const SOFTIRQ_TIMES: &str = r#"
-BEGIN { printf("ready\n"); }
-tracepoint:irq:softirq_entry { @began[cpu] = nsecs; }
-tracepoint:irq:softirq_exit /@began[cpu]/ { @sum = sum(nsecs - @began[cpu]); delete(@began[cpu]); }
-interval:ms:100 { printf("at %llu ", nsecs); print(@sum); }
-"#;
-
-/// Nanoseconds since the machine was started.
-fn uptime_ns() -> f64 {
-    let uptime = std::fs::read_to_string("/proc/uptime").expect("a time since boot");
-    let seconds: Option<f64> = uptime.split(' ').next().and_then(|text| text.parse().ok());
-    seconds.expect("a number") * 1e9
-}
-
-#[kernel_test(timing)]
-fn softirqs_have_the_time_that_passed_between_their_tracepoints() {
-    require!(tool("bpftrace").map(|_| ()));
-    // A virtual machine's clock comes behind the interrupts that come meanwhile, and these samples are late; so no
-    // interrupt begins these softirqs.
-    let workload = Program::c("packets").start(&["here"]);
-    // Not all machines have mounted it.
-    let line =
-        "mount -t tracefs none /sys/kernel/tracing 2>/dev/null; exec bpftrace -q -B line -e \"$1\"";
-    let mut command = Command::new("unshare");
-    command.args(["-m", "sh", "-c", line, "sh", SOFTIRQ_TIMES]);
-    let timed = Workload::start(&mut command);
-    let mut running = Invocation::new("-f -v -F 997 -a -d 10").start();
-    running.wait_until_attached();
-    let began = uptime_ns();
-    let run = running.finish().expect_no_panic().expect_code(0);
-    let lines = timed.stop().lines;
-    drop(workload);
-    let told = lines.iter().filter_map(|line| {
-        let (at, sum) = line.strip_prefix("at ")?.split_once(" @sum: ")?;
-        Some((at.parse::<f64>().ok()?, sum.parse::<f64>().ok()?))
-    });
-    let told: Vec<(f64, f64)> = told
-        .filter(|(at, _)| (began..began + 10e9).contains(at))
-        .collect();
-    let (Some(first), Some(last)) = (told.first(), told.last()) else {
-        panic!("nothing was said meanwhile: {lines:?}");
-    };
-    let cpus = std::thread::available_parallelism().expect("CPUs").get() as f64;
-    let truth = (last.1 - first.1) / (last.0 - first.0) / cpus;
-
-    let folded = run.folded();
-    let balance = run.balance();
-    let idle = balance.filtered.get("filtered-idle").copied().unwrap_or(0);
-    let served = folded.weight(is_in_softirq) as f64;
-    let share = served / (folded.total() + idle) as f64;
-    // Three standard deviations of as many samples, and two percent.
-    let tolerance = 3.0 / served.max(1.0).sqrt() + 0.02;
-    assert!(truth > 0.01, "{lines:?}");
-    assert!(
-        (share / truth - 1.0).abs() < tolerance,
-        "{share:.4} is shown, {truth:.4} passed, {tolerance:.3} is allowed: {folded}"
-    );
-}
-
 /// The kernel's account of softirqs from the first to the last of a workload's lines in a span of time, as a share.
 fn softirq_share(lines: &[String], span: std::ops::Range<u128>) -> f64 {
     let numbers = lines.iter().filter_map(|line| {
@@ -429,11 +356,21 @@ fn softirqs_are_seen_where_the_kernel_counts_some_also_on_idle_cpus() {
     let truth = softirq_share(&lines, began..began + 10_000_000_000);
 
     let folded = run.folded();
+    const SERVING: [&str; 3] = [
+        "handle_softirqs",
+        "__do_softirq",
+        "__softirqentry_text_start",
+    ];
+    let is_served = |stack: &Stack| {
+        // A sample in that function itself was due in the interrupt before, which kept others off.
+        let is_late = SERVING.contains(&stack.leaf()) && stack.has_interrupt();
+        !is_late && SERVING.iter().any(|name| stack.has(name))
+    };
     let balance = run.balance();
     let idle = balance.filtered.get("filtered-idle").copied().unwrap_or(0);
     // All that a clock fired, on idle CPUs, too.
     let all = (folded.total() + idle) as f64;
-    let share = folded.weight(is_in_softirq) as f64 / all;
+    let share = folded.weight(is_served) as f64 / all;
     assert!(truth > 0.01, "{lines:?}");
     // The kernel's account is of ticks, which fall together with what they cause: it says whether there were any, not how many.
     assert!(
@@ -449,7 +386,7 @@ fn softirqs_are_seen_where_the_kernel_counts_some_also_on_idle_cpus() {
     // Where others keep the CPUs busy, there is no idle one.
     if is_steered && idle as f64 > 0.2 * all {
         assert!(
-            folded.any(|stack| is_idle(stack) && is_in_softirq(stack)),
+            folded.any(|stack| is_idle(stack) && is_served(stack)),
             "{folded}"
         );
     }

@@ -1,10 +1,9 @@
 /*
  * Packets on a loopback device of its own, received in softirqs.
  *
- * packets        sends bursts with pauses between them. Where the kernel can steer packets, they are received by the second
- *                CPU, which mostly sleeps until one comes. Prints `ready steered` or `ready`, and four times a second
- *                `softirq NOW TICKS ALL`: nanoseconds since 1970, and the kernel's account of softirqs and of everything.
- * packets here   has them received where they are sent, in softirqs that no interrupt begins.
+ * packets   sends bursts with pauses between them. Where the kernel can steer packets, they are received by the second
+ *           CPU, which mostly sleeps until one comes. Prints `ready steered` or `ready`, and four times a second
+ *           `softirq NOW TICKS ALL`: nanoseconds since 1970, and the kernel's account of softirqs and of everything.
  */
 #include "workload.h"
 #include <arpa/inet.h>
@@ -58,11 +57,10 @@ FRAME void send_burst(int from, const struct sockaddr_in *to)
             return;
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
     /* Before the sockets: they are of the network that the process is in. */
-    (void)argv;
-    int is_steered = argc < 2 && steer();
+    int is_steered = steer();
     int receiver = socket(AF_INET, SOCK_DGRAM, 0), sender = socket(AF_INET, SOCK_DGRAM, 0);
     struct sockaddr_in here = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     socklen_t size = sizeof here;
