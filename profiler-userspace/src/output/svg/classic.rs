@@ -6,7 +6,7 @@
 use crate::output::style::{MARGIN, MinWidth, NOMINAL_WIDTH};
 use crate::output::{Error, Palette, Style};
 use crate::profile::View;
-use crate::profile::fold::{self, Lines, frame_name};
+use crate::profile::fold::{self, Lines, frame_name, visible};
 use inferno::flamegraph::color::{MultiPalette, Palette as Colors};
 use inferno::flamegraph::{Direction, Options, from_lines};
 use std::io::Write;
@@ -34,10 +34,12 @@ pub(super) fn write(view: &View, style: &Style, out: &mut dyn Write) -> Result<(
 
 fn options(style: &Style, noun: &str) -> Options<'static> {
     let mut options = Options::default();
-    options.title.clone_from(&style.title);
-    options.subtitle.clone_from(&style.subtitle);
-    options.notes.clone_from(&style.notes);
-    noun.clone_into(&mut options.count_name);
+    // inferno escapes markup, and no characters that XML forbids.
+    let shown = |text: &String| visible(text).into_owned();
+    options.title = shown(&style.title);
+    options.subtitle = style.subtitle.as_ref().map(shown);
+    options.notes = comment(&style.notes);
+    options.count_name = visible(noun).into_owned();
     options.image_width = style.width.map(|width| width as usize);
     options.frame_height = style.height as usize;
     // In percent, of as many pixels as there are without a window.
@@ -57,6 +59,14 @@ fn options(style: &Style, noun: &str) -> Options<'static> {
     // The same picture each time.
     options.hash = true;
     options
+}
+
+/// Text that may stand in a comment of XML, where inferno puts notes as they are: two hyphens, as options begin with, end one.
+fn comment(notes: &str) -> String {
+    let lines = notes
+        .lines()
+        .map(|line| visible(line).replace("--", "\u{2010}\u{2010}"));
+    lines.map(|line| line + "\n").collect()
 }
 
 /// FlameGraph's palette of a name; those that tell kinds of code apart are its palette for Java, which knows our suffixes.

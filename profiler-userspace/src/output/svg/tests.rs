@@ -462,7 +462,8 @@ fn the_classic_graph_is_infernos_with_our_titles_and_kinds() {
     let profile = profile.into_profile();
     let style = Style {
         classic: true,
-        title: "T <1>".to_owned(),
+        title: "T <1>\u{1}".to_owned(),
+        notes: "remedy: --minwidth 0, --- or\u{2} --><script>\n-".to_owned(),
         minwidth: MinWidth::Pixels(0.0),
         ..Style::default()
     };
@@ -486,7 +487,7 @@ fn the_classic_graph_is_infernos_with_our_titles_and_kinds() {
     ] {
         assert!(titles.contains(&expected), "{expected} in {titles:?}");
     }
-    assert!(texts_of(&document).contains(&"T <1>".to_owned()));
+    assert!(texts_of(&document).contains(&"T <1>\\u{1}".to_owned()));
     let reversed = Style {
         reverse: true,
         ..style
