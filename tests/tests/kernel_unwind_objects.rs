@@ -104,7 +104,7 @@ fn a_stack_of_makecontext_begins_at_what_it_returns_to() {
 #[track_caller]
 fn assert_begins_at_the_trampoline(program: &Program, names: bool) {
     let folded = profile(program, &[]);
-    // What hands over has no unwind information, and is a coroutine's or `main`'s.
+    // Code that hands over has no unwind information, and is a coroutine's or `main`'s.
     let above = |stack: &Stack| {
         let hands_over = stack.leaf().starts_with("jump_fcontext");
         !stack.begins_at_start() && !hands_over && stack.frames.len() > 3

@@ -10,7 +10,7 @@ use crate::profile::{Frame, FrameProfile, Profile, Window};
 use crate::text::lines::LineReader;
 use std::io::BufRead;
 
-/// What a line is that stands in no stack's place of a number.
+/// A line that stands in no stack's place of a number.
 pub(super) enum Line {
     /// Frames, from the leaf on.
     Frames(Vec<Frame>),

@@ -23,7 +23,7 @@ pub(super) struct Format {
     is_total: bool,
     /// Functions that a thread waits in, which are left out.
     waits: &'static [&'static str],
-    /// What is counted, where the file says it.
+    /// Unit of the numbers, where the file says it.
     unit: Option<&'static str>,
     /// A line as it should be.
     expected: &'static str,

@@ -35,9 +35,9 @@ pub(super) fn write(view: &View, style: &Style, out: &mut dyn Write) -> Result<(
 fn options(style: &Style, noun: &str) -> Options<'static> {
     let mut options = Options::default();
     // inferno escapes markup, and no characters that XML forbids.
-    let shown = |text: &String| visible(text).into_owned();
-    options.title = shown(&style.title);
-    options.subtitle = style.subtitle.as_ref().map(shown);
+    options.title = visible(&style.title).into_owned();
+    let subtitle = style.subtitle.as_deref();
+    options.subtitle = subtitle.map(|text| visible(text).into_owned());
     options.notes = comment(&style.notes);
     options.count_name = visible(noun).into_owned();
     options.image_width = style.width.map(|width| width as usize);
