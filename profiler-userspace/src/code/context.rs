@@ -27,7 +27,7 @@ pub(super) const ENDBR64: [u8; 4] = *b"\xf3\x0f\x1e\xfa";
 const TRAMPOLINE: [u8; 3] = *b"\x55\xff\xe3";
 const FINISH: [u8; 4] = *b"\x48\x31\xff\xe8";
 
-/// Where in undescribed code the return addresses of Boost's first functions are.
+/// The return addresses of Boost's first functions, as places in undescribed code.
 pub(super) fn fcontext_ends(code: &[u8]) -> impl Iterator<Item = usize> {
     let trampolines = memmem::find_iter(code, &TRAMPOLINE);
     let behind = trampolines.map(|at| at + TRAMPOLINE.len());

@@ -87,7 +87,7 @@ impl Style {
             .map_or(Ok(()), |width| in_range("the width", width, 100..=100_000))
     }
 
-    /// Which end of stacks graphs begin with.
+    /// The end of stacks that graphs begin with.
     pub(super) fn stack_order(&self) -> Order {
         match self.reverse {
             true => Order::LeafFirst,

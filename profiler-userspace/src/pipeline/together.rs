@@ -108,7 +108,7 @@ impl Together {
 const FEW: usize = 8;
 
 /// Labels of what is missing in an input.
-const MISSING: [&str; 3] = ["LOST", "MISSING", "not shown"];
+pub(super) const MISSING: [&str; 3] = ["LOST", "MISSING", "not shown"];
 
 /// All that is said of several inputs together.
 fn all_told(mut all: impl ExactSizeIterator<Item = Told>) -> Told {

@@ -1,7 +1,7 @@
 //! A profile as a tree of calls: each distinct path from a root once.
 //!
 //! In: a [`Profile`]. Out: nodes, which know their parents, and for each sample the node where it was taken and whose
-//! it is. Owners are no frames, but in the tree of a [`View`](super::View).
+//! it is. Owners are no frames, except in the tree of a [`View`](super::View).
 //! Never: changes a weight.
 
 use super::code_places::{Code, FrameId};

@@ -279,7 +279,7 @@ fn times(view: &View, states: impl Fn(&TreeSample) -> (ThreadState, ThreadState)
     let mut add = |frames: HashSet<FrameId>, thread_state, weight: u64| {
         for frame in frames {
             let time = times.entry(drawn(tree.frame(frame))).or_default();
-            // Whatever weighs nothing has a colour, too.
+            // A frame without weight has a colour, too.
             time.add(thread_state, weight.max(1));
         }
     };

@@ -19,10 +19,11 @@ use crate::output::{Annotation, Instruction, InstructionPlace};
 use crate::pipeline::pieces::{self, Asked};
 use crate::pipeline::source::Directories;
 use crate::pipeline::symbolize::Symbolizer;
-use crate::pipeline::together::Together;
+use crate::pipeline::together::{MISSING, Together};
 use crate::plan::{Annotating, Recorded};
 use crate::profile::fold::visible;
 use crate::profile::{Mapping, Profile};
+use crate::report::findings::Finding;
 use crate::report::print;
 use crate::symbolize::{self, Naming, ObjectFrame};
 use crate::text::number::{amount, share};
@@ -191,10 +192,25 @@ fn read(asked: &Annotating, file: &Path, naming: &Naming) -> Result<(Profile, St
     let mut together = Together::default();
     pieces::each(files, &mut |number, piece| together.add(number, piece))?;
     let (profile, told) = together.finish(&symbolizer)?;
+    print(&told.missing);
+    // A recording that is made now has said it at its end.
+    if matches!(asked.recorded, Recorded::File(_)) {
+        print(&missing(&told.summary.findings));
+    }
     let unnamed = told.summary.findings.into_iter();
     let unnamed = unnamed.filter(|finding| finding.label == UNNAMED);
     let unnamed = unnamed.map(|finding| format!("; {UNNAMED}: {}", finding.text));
     Ok((profile, unnamed.collect()))
+}
+
+/// Text of the samples that the recording lacks, a line for each reason; empty if it has all.
+fn missing(findings: &[Finding]) -> String {
+    let missing = findings
+        .iter()
+        .filter(|finding| MISSING.contains(&&*finding.label));
+    missing
+        .map(|finding| format!("flame-bpf: {}: {}\n", finding.label, finding.text))
+        .collect()
 }
 
 /// The object that was recorded.
@@ -346,4 +362,23 @@ fn head(
         ));
     }
     head
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_that_a_recording_lacks_are_told() {
+        let all = [
+            Finding::new("recorded", "90 samples"),
+            Finding::new("LOST", "10 samples; use --map-memory 64"),
+            Finding::new("MISSING", "5 samples"),
+        ];
+        assert_eq!(
+            missing(&all),
+            "flame-bpf: LOST: 10 samples; use --map-memory 64\nflame-bpf: MISSING: 5 samples\n"
+        );
+        assert_eq!(missing(&[Finding::new("lost", "nothing")]), "");
+    }
 }
