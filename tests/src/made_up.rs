@@ -195,7 +195,7 @@ impl Maker {
             end,
             fallbacks: Fallbacks::NONE,
         };
-        (Some(self.profile.stack(stack)), frames)
+        (Some(self.profile.stack(&stack)), frames)
     }
 
     fn sample(&mut self) -> MadeUpSample {

@@ -190,7 +190,8 @@ impl Growing {
             .all_labels()
             .map(|labels| self.root(labels.name(), side))
             .collect();
-        let tree = CallTree::instead_of(profile);
+        let tree = CallTree::new(&profile);
+        drop(profile);
         let mut names: Vec<Option<NameIndex>> = vec![None; tree.frame_count()];
         let mut joining = Joining::new(&tree);
         let first = self.entries.len();

@@ -13,7 +13,7 @@ mod frame;
 use super::text::{Summed, TOO_MANY, excerpt, no_such_type};
 use super::{Error, Head, MOST_BYTES, Reading, Wanted, kind};
 use crate::profile::fold::visible;
-use crate::profile::{FrameKind, FrameProfile, Profile, SourceFrame, Window};
+use crate::profile::{AsFrame as _, FrameKind, FrameProfile, Profile, Window};
 use crate::text::lines::LineReader;
 use frame::At;
 use std::collections::HashSet;
@@ -185,7 +185,11 @@ impl Entry {
 
     fn add(&self, weight: (u64, u64), summed: &mut Summed) -> Result<(), Error> {
         let (stack, kernel) = self.stack();
-        let frames: Vec<_> = stack.iter().chain(&kernel).map(SourceFrame::from).collect();
+        let frames: Vec<_> = stack
+            .iter()
+            .chain(&kernel)
+            .map(|frame| frame.as_frame())
+            .collect();
         summed.push(self.line, &frames, weight)
     }
 

@@ -16,7 +16,7 @@ use super::text::{Lines, Summed, no_such_type};
 use super::{Error, Head, Reading, Wanted};
 use crate::profile::fold::visible;
 use crate::profile::{
-    Frame, FrameProfile, FrameRef, Labels, Profile, Sample, SourceFrame, Unit, Window,
+    AsFrame as _, Frame, FrameProfile, Labels, Profile, Sample, SourceFrame, Unit, Window,
 };
 use crate::text::lines::LineReader;
 use header::{First, Header, plain, without_unit};
@@ -316,9 +316,9 @@ impl Reader {
         let frames = open.stack.iter().rev();
         let stack: Vec<_> = frames
             .map(|(frame, file, line)| SourceFrame {
-                frame: FrameRef::from(frame),
                 file,
                 line: *line,
+                ..frame.as_frame()
             })
             .collect();
         let event = event as u32;

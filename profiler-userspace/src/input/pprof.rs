@@ -343,7 +343,7 @@ impl<'a> Reader<'a> {
         let user = locations.split_off(kernel);
         let mut stack = |locations: Vec<LocationIndex>| {
             (!locations.is_empty()).then(|| {
-                profile.stack(NormalizedStack {
+                profile.stack(&NormalizedStack {
                     locations: locations.into(),
                     end: StackEnd::Root,
                     fallbacks: Fallbacks::NONE,

@@ -4,7 +4,7 @@
 
 use super::{Error, Wanted};
 use crate::profile::fold::{MOST_MEMORY, visible};
-use crate::profile::{FrameProfile, Labels, SourceFrame};
+use crate::profile::{AsFrame, FrameProfile, Labels, SourceFrame};
 use std::borrow::Cow;
 
 /// The error for more stacks than fit in [`MOST_MEMORY`].
@@ -85,15 +85,12 @@ impl Summed {
     }
 
     /// Adds a stack that a line tells of, with its labels in front.
-    pub(super) fn push<'a, F>(
+    pub(super) fn push(
         &mut self,
         line: usize,
-        stack: &'a [F],
+        stack: &[impl AsFrame],
         (weight, count): (u64, u64),
-    ) -> Result<(), Error>
-    where
-        SourceFrame<'a>: From<&'a F>,
-    {
+    ) -> Result<(), Error> {
         self.add(line, weight)?;
         self.frames.push(stack, weight, count);
         Ok(())

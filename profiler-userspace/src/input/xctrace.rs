@@ -6,7 +6,7 @@
 
 use super::text::{Lines, Summed, one_type, rust_name};
 use super::{Error, Head, Reading, Wanted};
-use crate::profile::{Frame, FrameKind, FrameProfile, FrameRef, Profile, Window};
+use crate::profile::{AsFrame as _, Frame, FrameKind, FrameProfile, Profile, Window};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, BufRead};
@@ -169,8 +169,7 @@ impl Reader {
         };
         match row.stack.filter(|stack| !stack.is_empty()) {
             Some(stack) => {
-                let frames: Vec<FrameRef<'_>> =
-                    stack.iter().rev().map(|frame| (&**frame).into()).collect();
+                let frames: Vec<_> = stack.iter().rev().map(|frame| frame.as_frame()).collect();
                 self.summed.push(line, &frames, counted)?;
             }
             None => self.without_stack += u64::from(!row.is_broken),

@@ -148,7 +148,7 @@ impl<'a> Saving<'a> {
             .collect();
         locations.reverse();
         (!locations.is_empty()).then(|| {
-            self.profile.stack(NormalizedStack {
+            self.profile.stack(&NormalizedStack {
                 locations: locations.into(),
                 end: StackEnd::Root,
                 fallbacks: Fallbacks::NONE,

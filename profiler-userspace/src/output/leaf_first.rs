@@ -73,8 +73,8 @@ impl<P: Places> Stack<'_, P> {
         let profile = self.profile;
         for index in [kernel, user].into_iter().flatten() {
             let stack = profile.stack_at(index);
-            for location in &stack.locations {
-                let id = self.places.location(*location);
+            for location in stack.locations() {
+                let id = self.places.location(location);
                 self.ids.push(id);
             }
             if let Some(mark) = stack.end.mark() {

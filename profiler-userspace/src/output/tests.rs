@@ -117,7 +117,7 @@ fn shares_of(big: u64, small: &[u64]) -> [f64; 3] {
     let again = fold::parse(&written("x.folded"), Unit::Nanoseconds).unwrap();
     let of_big = again.samples().iter().find(|sample| {
         let stack = again.stack_at(sample.user.unwrap());
-        again.name_at(stack.locations[0]) == "big"
+        again.name_at(stack.locations().next().unwrap()) == "big"
     });
     let folded = of_big.unwrap().weight as f64 / again.total_weight() as f64;
     let svg = String::from_utf8(written("x.svg")).unwrap();

@@ -52,10 +52,9 @@ pub(crate) fn write(
         complete[number] = delivery == Delivery::Complete;
     }
     if !of_view.is_empty() {
-        let view = View::instead_of(
-            profile.context("there is no profile")?,
-            style.fold.delimited,
-        );
+        let profile = profile.context("there is no profile")?;
+        let view = View::delimited(&profile, style.fold.delimited);
+        drop(profile);
         for (number, sink, format) in of_view {
             let delivery = sink.deliver(|out| format.write(&view, style, out))?;
             complete[number] = delivery == Delivery::Complete;

@@ -6,47 +6,16 @@
 
 use super::code_places::{Code, FrameId};
 use super::model::{LabelsIndex, Profile, Sample};
-use super::stacks::{Builder, Frames, Owner, Shown};
-use super::{Frame, WindowIndex};
+use super::paths::{self, NodeIndex, Paths, upwards};
+use super::stacks::{Builder, Frames, Owner, Place, Shown};
+use super::{Frame, FrameKind, WindowIndex, kernel_part, marks, number};
 use foldhash::HashMap;
 use foldhash::fast::RandomState;
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
 use indexmap::IndexMap;
 use profiler_common::abi::ThreadState;
-use std::hash::BuildHasher as _;
-use std::num::NonZeroU32;
-
-/// A node's place in its tree. Kept plus one, so that none takes no more room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct NodeIndex(NonZeroU32);
-
-impl NodeIndex {
-    /// The place after so many others.
-    pub(super) fn new(nodes: usize) -> Self {
-        let behind = u32::try_from(nodes + 1).ok().and_then(NonZeroU32::new);
-        Self(behind.expect("fewer than 2^32 nodes"))
-    }
-
-    /// The place as a number, from 0.
-    pub const fn number(self) -> u32 {
-        self.0.get() - 1
-    }
-
-    /// The place as an index, from 0.
-    pub const fn index(self) -> usize {
-        self.number() as usize
-    }
-}
 
 /// A frame, and who called it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Node {
-    /// The node of the caller, which always has a lower index; none at a root.
-    pub parent: Option<NodeIndex>,
-    /// Function that was called.
-    pub frame: FrameId,
-}
+pub type Node = paths::Node<FrameId>;
 
 /// Weight of one owner at one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,89 +59,23 @@ pub struct CallTree {
     samples: Vec<TreeSample>,
 }
 
-/// Nodes to be.
-#[derive(Default)]
-struct Calls {
-    nodes: Vec<Node>,
-    /// Places of nodes, found by what these are: there may be millions of them.
-    numbers: HashTable<NodeIndex>,
-    hashes: RandomState,
-    /// The stack before: neighbours mostly begin alike.
-    last: Vec<(FrameId, NodeIndex)>,
-}
-
-impl Calls {
-    fn number(&mut self, node: Node) -> NodeIndex {
-        let hash = |node: &Node| self.hashes.hash_one(node);
-        let nodes = &self.nodes;
-        let known = self.numbers.entry(
-            hash(&node),
-            |known| nodes[known.index()] == node,
-            |known| hash(&nodes[known.index()]),
-        );
-        match known {
-            Entry::Occupied(known) => *known.get(),
-            Entry::Vacant(place) => {
-                let index = NodeIndex::new(nodes.len());
-                place.insert(index);
-                self.nodes.push(node);
-                index
-            }
-        }
-    }
-
-    /// The node of a stack, and that of its first `own` frames.
-    fn place(&mut self, stack: &[FrameId], own: usize) -> Place {
-        let last = self.last.iter().map(|(frame, _)| frame);
-        let shared = last.zip(stack).take_while(|(a, b)| a == b).count();
-        self.last.truncate(shared);
-        for frame in &stack[shared..] {
-            let index = self.number(Node {
-                parent: self.last.last().map(|(_, node)| *node),
-                frame: *frame,
-            });
-            self.last.push((*frame, index));
-        }
-        let at = |depth: usize| Some(self.last[depth.checked_sub(1)?].1);
-        (at(stack.len()), at(own))
-    }
-}
-
 /// All that tells samples of a tree apart.
 pub(super) type Key = (Place, LabelsIndex, ThreadState, WindowIndex);
-
-/// The node of a sample, and that of the thread itself.
-pub(super) type Place = (Option<NodeIndex>, Option<NodeIndex>);
 
 impl CallTree {
     /// All calls of a profile.
     pub fn new(profile: &Profile) -> Self {
-        Self::of(
-            Builder::new(profile, Owner::Apart),
-            profile.samples().iter().copied(),
-        )
-    }
-
-    /// All calls of a profile that nobody needs any more: its memory is freed as it is read.
-    pub(crate) fn instead_of(mut profile: Profile) -> Self {
-        let samples = profile.take_samples();
-        Self::of(Builder::new(&profile, Owner::Apart), samples.into_iter())
+        Self::of(Builder::new(profile, Owner::Apart), profile.samples())
     }
 
     /// All calls of a profile, from and in lines that are apart, whether or not readers see them as frames of their own.
     pub fn by_line(profile: &Profile) -> Self {
-        Self::of(
-            Builder::by_line(profile, Owner::Apart),
-            profile.samples().iter().copied(),
-        )
+        Self::of(Builder::by_line(profile, Owner::Apart), profile.samples())
     }
 
     /// All calls of these samples of the builder's profile.
-    pub(super) fn of(
-        mut builder: Builder<'_>,
-        samples: impl ExactSizeIterator<Item = Sample>,
-    ) -> Self {
-        let mut calls = Calls::default();
+    pub(super) fn of(mut builder: Builder<'_>, samples: &[Sample]) -> Self {
+        let mut calls = builder.calls();
         let mut known: HashMap<Shown, Place> = HashMap::default();
         let mut sums: IndexMap<Key, (u64, u64), RandomState> = IndexMap::default();
         // Where each stack is there once, as in text, nothing would be met again.
@@ -181,12 +84,10 @@ impl CallTree {
             sums.reserve(samples.len());
         }
         let is_apart = builder.is_apart();
-        for sample in samples {
-            let shown = builder.shown(&sample);
-            let mut place = || {
-                let stack = builder.stack(&shown);
-                calls.place(&stack.frames, stack.own)
-            };
+        for at in builder.order(samples) {
+            let sample = &samples[at as usize];
+            let shown = builder.shown(sample);
+            let mut place = || builder.put(&shown, &mut calls);
             let place = match is_repeated {
                 true => *known.entry(shown).or_insert_with(place),
                 false => place(),
@@ -200,11 +101,37 @@ impl CallTree {
             *weight = weight.saturating_add(sample.weight);
             *count = count.saturating_add(sample.count);
         }
-        drop((known, calls.numbers));
-        let mut nodes = calls.nodes;
+        drop(known);
+        let mut nodes = calls.paths.into_nodes();
         let frames = in_use(&builder.frames, &mut nodes);
         let samples = sums.into_iter().map(TreeSample::from).collect();
         Self::from_parts(frames, nodes, samples)
+    }
+
+    /// The same stacks with a frame between the user and the kernel part of each.
+    #[must_use]
+    pub(super) fn delimited(mut self) -> Self {
+        let delimiter = (Frame::new(marks::DELIMITER, FrameKind::Mark), None);
+        let delimiter = FrameId(number(&mut self.frames, delimiter));
+        let mut paths = Paths::default();
+        let mut stack = Vec::new();
+        for at in 0..self.samples.len() {
+            let TreeSample { node, own, .. } = self.samples[at];
+            stack.clear();
+            stack.extend(self.callers(node));
+            stack.reverse();
+            let mut own = self.callers(own).count();
+            if let Some(kernel) = kernel_part(&stack, |id| self.frame(*id).kind) {
+                stack.insert(kernel, delimiter);
+                own += usize::from(kernel < own);
+            }
+            let sample = &mut self.samples[at];
+            sample.own = paths.place(stack[..own].iter().copied());
+            sample.node = paths.place(stack.iter().copied());
+        }
+        let mut nodes = paths.into_nodes();
+        let frames = in_use(&self.frames, &mut nodes);
+        Self::from_parts(frames, nodes, self.samples)
     }
 
     /// A tree of these frames, nodes and samples.
@@ -253,21 +180,16 @@ impl CallTree {
 
     /// The nodes of the same stacks turned over, and for each sample the one that its stack ends in then.
     pub(crate) fn leaf_first(&self) -> (Vec<Node>, Vec<Option<NodeIndex>>) {
-        let mut calls = Calls::default();
-        let mut stack = Vec::new();
-        let samples = self.samples.iter().map(|sample| {
-            stack.clear();
-            stack.extend(self.callers(sample.node));
-            calls.place(&stack, 0).0
-        });
-        let ends = samples.collect();
-        (calls.nodes, ends)
+        let mut paths = Paths::default();
+        let samples = self.samples.iter();
+        let ends = samples.map(|sample| paths.place(self.callers(sample.node)));
+        let ends = ends.collect();
+        (paths.into_nodes(), ends)
     }
 
     /// The frames of a node and its callers, the node itself first.
     pub fn callers(&self, node: Option<NodeIndex>) -> impl Iterator<Item = FrameId> {
-        let above = |node: &NodeIndex| self.nodes[node.index()].parent;
-        std::iter::successors(node, above).map(|node| self.nodes[node.index()].frame)
+        upwards(&self.nodes, node)
     }
 
     /// The frames from the root to a node.
@@ -284,8 +206,8 @@ fn in_use(all: &Frames, nodes: &mut [Node]) -> Frames {
     let mut again = vec![None; all.len()];
     for node in nodes {
         let place = node.frame.index();
-        node.frame = *again[place]
-            .get_or_insert_with(|| FrameId(super::number(&mut frames, all[place].clone())));
+        node.frame =
+            *again[place].get_or_insert_with(|| FrameId(number(&mut frames, all[place].clone())));
     }
     frames
 }

@@ -9,6 +9,7 @@
 //!
 //! The format is that of <https://github.com/brendangregg/FlameGraph>.
 
+mod frames;
 #[cfg(test)]
 mod laws;
 mod lines;

@@ -47,21 +47,6 @@ pub struct FrameRef<'a> {
     pub kind: FrameKind,
 }
 
-impl<'a> From<&'a Frame> for FrameRef<'a> {
-    fn from(frame: &'a Frame) -> Self {
-        Self {
-            name: &frame.name,
-            kind: frame.kind,
-        }
-    }
-}
-
-impl From<&Self> for FrameRef<'_> {
-    fn from(frame: &Self) -> Self {
-        *frame
-    }
-}
-
 impl FrameKind {
     /// Whether this is code of the program's side, however it was made.
     pub fn is_user(self) -> bool {

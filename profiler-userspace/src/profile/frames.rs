@@ -5,13 +5,14 @@
 
 use super::frame::{cpu_label, thread_label};
 use super::model::{Function, Labels, LabelsIndex, Line, Location, Profile, Sample};
-use super::normalized::{LocationIndex, NormalizedStack, NormalizedStackIndex};
-use super::{FrameKind, FrameRef, WindowIndex};
-use foldhash::HashMap;
+use super::normalized::{LocationIndex, NormalizedStackIndex};
+use super::paths::{Node, NodeIndex};
+use super::{Frame, FrameKind, FrameRef, WindowIndex};
 use foldhash::fast::RandomState;
-use indexmap::{Equivalent, IndexMap};
+use hashbrown::{Equivalent, HashMap};
 use profiler_common::abi::{Fallbacks, StackEnd, ThreadState};
 use std::collections::hash_map::Entry;
+use std::ops::Range;
 
 /// A frame, and where in its source it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,22 +25,38 @@ pub struct SourceFrame<'a> {
     pub line: u32,
 }
 
-impl<'a, F> From<&'a F> for SourceFrame<'a>
-where
-    FrameRef<'a>: From<&'a F>,
-{
-    fn from(frame: &'a F) -> Self {
-        Self {
-            frame: frame.into(),
+/// Anything that can be a frame of a stack.
+pub trait AsFrame {
+    /// The frame.
+    fn as_frame(&self) -> SourceFrame<'_>;
+}
+
+impl AsFrame for SourceFrame<'_> {
+    fn as_frame(&self) -> SourceFrame<'_> {
+        *self
+    }
+}
+
+impl AsFrame for FrameRef<'_> {
+    fn as_frame(&self) -> SourceFrame<'_> {
+        SourceFrame {
+            frame: *self,
             file: "",
             line: 0,
         }
     }
 }
 
-impl From<&Self> for SourceFrame<'_> {
-    fn from(frame: &Self) -> Self {
-        *frame
+impl AsFrame for Frame {
+    fn as_frame(&self) -> SourceFrame<'_> {
+        SourceFrame {
+            frame: FrameRef {
+                name: &self.name,
+                kind: self.kind,
+            },
+            file: "",
+            line: 0,
+        }
     }
 }
 
@@ -50,15 +67,62 @@ type Single = (Box<str>, FrameKind, Box<str>, u32);
 #[derive(Debug)]
 pub struct FrameProfile {
     profile: Profile,
-    singles: IndexMap<Single, LocationIndex, RandomState>,
+    singles: HashMap<Single, LocationIndex, RandomState>,
     /// Frames with others in them, by their functions, the innermost first, and the kind of the outermost.
-    locations: HashMap<(Box<[Line]>, FrameKind), LocationIndex>,
-    samples: HashMap<SampleKey, usize>,
+    locations: foldhash::HashMap<(Box<[Line]>, FrameKind), LocationIndex>,
+    samples: foldhash::HashMap<SampleKey, usize>,
     group: u32,
-    /// The user and the kernel stack before, from root to leaf: neighbours in text mostly begin alike.
-    last: [Vec<LocationIndex>; 2],
-    /// How many labels that stack had in front, if each frame of its user part is a location.
-    last_labels: Option<usize>,
+    /// The stack before: neighbours in text mostly begin alike.
+    last: Last,
+}
+
+/// Frames of a stack from root to leaf.
+pub(super) trait Frames {
+    /// How many there are.
+    fn len(&self) -> usize;
+
+    /// One of them.
+    fn at(&self, at: usize) -> SourceFrame<'_>;
+}
+
+impl<F: AsFrame> Frames for [F] {
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    fn at(&self, at: usize) -> SourceFrame<'_> {
+        self[at].as_frame()
+    }
+}
+
+/// How much of a stack is as in the one before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Alike {
+    /// Whether the first frame is.
+    pub(super) first: bool,
+    /// So many frames are, whether or not the first is, which is of the same kind all the same.
+    pub(super) frames: usize,
+}
+
+/// A stack that was added.
+#[derive(Debug, Default)]
+struct Last {
+    labels: LabelsIndex,
+    /// How many frames in front are its labels.
+    in_front: usize,
+    /// Which is the first that is the kernel's, or how many there are.
+    kernel: usize,
+    /// The user and the kernel stack.
+    parts: [Vec<Call>; 2],
+}
+
+/// A frame of a stack with those that were compiled into it.
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    /// How many frames of its part there are from the root to it.
+    end: usize,
+    location: LocationIndex,
+    node: NodeIndex,
 }
 
 /// All that tells samples apart.
@@ -75,12 +139,11 @@ impl FrameProfile {
     pub fn new(profile: Profile) -> Self {
         Self {
             profile,
-            singles: IndexMap::default(),
-            locations: HashMap::default(),
-            samples: HashMap::default(),
+            singles: HashMap::default(),
+            locations: foldhash::HashMap::default(),
+            samples: foldhash::HashMap::default(),
             group: 0,
-            last: Default::default(),
-            last_labels: None,
+            last: Last::default(),
         }
     }
 
@@ -90,70 +153,77 @@ impl FrameProfile {
     }
 
     /// Adds what was counted for a stack to its sample, and returns the place of that.
-    pub fn push<'a, F>(&mut self, stack: &'a [F], weight: u64, count: u64) -> usize
-    where
-        SourceFrame<'a>: From<&'a F>,
-    {
-        self.push_alike(stack, 0, weight, count)
+    pub fn push(&mut self, stack: &[impl AsFrame], weight: u64, count: u64) -> usize {
+        self.push_alike(stack, Alike::default(), weight, count)
     }
 
-    /// As [`Self::push`], of a stack whose first frames have the names that those of the one before had.
-    pub(super) fn push_alike<'a, F>(
+    /// As [`Self::push`], of a stack part of which is as in the one before.
+    pub(super) fn push_alike(
         &mut self,
-        stack: &'a [F],
-        alike: usize,
+        stack: &(impl Frames + ?Sized),
+        alike: Alike,
         weight: u64,
         count: u64,
-    ) -> usize
-    where
-        SourceFrame<'a>: From<&'a F>,
-    {
-        let (labels, behind) = labels(stack);
-        let in_front = stack.len() - behind.len();
-        let alike = match self.last_labels == Some(in_front) {
-            true => alike.saturating_sub(in_front),
+    ) -> usize {
+        let last = &self.last;
+        // The frame behind labels may be one of them, if it is another.
+        let (labels, in_front) = match alike.first && alike.frames > last.in_front {
+            true => (last.labels, last.in_front),
+            false => {
+                let (labels, in_front) = labels(stack);
+                (self.profile.labels(labels), in_front)
+            }
+        };
+        let alike = match in_front == self.last.in_front && (alike.first || in_front > 0) {
+            true => alike.frames,
             false => 0,
         };
-        let place = self.add(labels, behind, alike, (weight, count));
-        self.last_labels = self.last_labels.map(|_| in_front);
-        place
+        self.add(labels, in_front, stack, alike, (weight, count))
     }
 
     /// Adds what was counted for a stack without labels in front to its sample, and returns the place of that.
-    pub fn push_of<'a, F>(
+    pub fn push_of(
         &mut self,
         labels: Labels,
-        stack: &'a [F],
+        stack: &[impl AsFrame],
         weight: u64,
         count: u64,
-    ) -> usize
-    where
-        SourceFrame<'a>: From<&'a F>,
-    {
-        self.add(labels, stack, 0, (weight, count))
+    ) -> usize {
+        let labels = self.profile.labels(labels);
+        self.add(labels, 0, stack, 0, (weight, count))
     }
 
-    fn add<'a, F>(
+    /// Adds a stack, the first frames of which are as before.
+    fn add(
         &mut self,
-        labels: Labels,
-        stack: &'a [F],
+        labels: LabelsIndex,
+        in_front: usize,
+        stack: &(impl Frames + ?Sized),
         alike: usize,
         (weight, count): (u64, u64),
-    ) -> usize
-    where
-        SourceFrame<'a>: From<&'a F>,
-    {
-        let kernel = stack
-            .iter()
-            .position(|at| SourceFrame::from(at).frame.kind == FrameKind::Kernel);
-        let (user, kernel) = stack.split_at(kernel.unwrap_or(stack.len()));
+    ) -> usize {
+        let is_kernel = |at: &usize| stack.at(*at).frame.kind == FrameKind::Kernel;
+        let kernel = match self.last.kernel < alike {
+            true => self.last.kernel,
+            false => (in_front.max(alike)..stack.len())
+                .find(is_kernel)
+                .unwrap_or(stack.len()),
+        };
+        let is_kernel_alike = kernel == self.last.kernel;
         let key = SampleKey {
             group: self.group,
-            labels: self.profile.labels(labels),
-            user: self.stack(0, user, alike),
-            kernel: self.stack(1, kernel, 0),
+            labels,
+            user: self.stack(0, stack, in_front..kernel, alike),
+            kernel: self.stack(
+                1,
+                stack,
+                kernel..stack.len(),
+                if is_kernel_alike { alike } else { 0 },
+            ),
         };
-        self.last_labels = (self.last[0].len() == user.len()).then_some(0);
+        self.last.labels = labels;
+        self.last.in_front = in_front;
+        self.last.kernel = kernel;
         let sample = Sample {
             labels: key.labels,
             user: key.user,
@@ -189,7 +259,8 @@ impl FrameProfile {
         let locations = of::<Location>(profile.locations().len()).saturating_mul(2);
         of::<Sample>(profile.samples().len())
             .saturating_add(of::<Labels>(profile.labels.len()))
-            .saturating_add(of::<NormalizedStack>(profile.stacks.len()))
+            .saturating_add(of::<NormalizedStackIndex>(profile.stacks.len()))
+            .saturating_add(of::<Node<LocationIndex>>(profile.stacks.node_count()))
             .saturating_add(of::<Function>(profile.functions().len()))
             .saturating_add(locations)
     }
@@ -204,47 +275,66 @@ impl FrameProfile {
         self.profile
     }
 
-    /// The stack of some frames, the first of which are `alike` in name to those of the one before.
-    fn stack<'a, F>(
+    /// The stack of some frames. All before `alike` are as in the one before, and stand there where they stood.
+    fn stack(
         &mut self,
         part: usize,
-        frames: &'a [F],
+        stack: &(impl Frames + ?Sized),
+        frames: Range<usize>,
         alike: usize,
-    ) -> Option<NormalizedStackIndex>
-    where
-        SourceFrame<'a>: From<&'a F>,
-    {
-        let mut locations = std::mem::take(&mut self.last[part]);
-        let (mut depth, mut rest) = (0, frames);
-        while let Some((outermost, behind)) = rest.split_first() {
-            let outermost = SourceFrame::from(outermost);
+    ) -> Option<NormalizedStackIndex> {
+        let mut calls = std::mem::take(&mut self.last.parts[part]);
+        let alike = alike.saturating_sub(frames.start);
+        // Functions compiled into the last of those may follow now, or have followed.
+        let is_inlined = |at: &usize| stack.at(*at).frame.kind == FrameKind::Inlined;
+        let next = Some(frames.start + alike).filter(|at| *at < frames.end);
+        let next_is_inlined = next.as_ref().is_some_and(is_inlined);
+        let is_whole = |call: &Call| call.end < alike || (call.end == alike && !next_is_inlined);
+        let mut depth = calls.partition_point(is_whole);
+        let mut at = depth.checked_sub(1).map_or(0, |depth| calls[depth].end);
+        let mut caller = depth.checked_sub(1).map(|depth| calls[depth].node);
+        // A call whose callers are all as before is the same node.
+        let mut is_same = true;
+        while at < frames.len() {
+            let outermost = stack.at(frames.start + at);
             let kind = outermost.frame.kind;
             let is_code = kind.is_user() || kind == FrameKind::Kernel;
-            let inlined = behind.iter().map(SourceFrame::from);
+            let inlined = (frames.start + at + 1..frames.end).map(|at| stack.at(at));
             let inlined = inlined.take_while(|at| is_code && at.frame.kind == FrameKind::Inlined);
             let inlined: Vec<_> = inlined.collect();
-            rest = &behind[inlined.len()..];
-            match locations.get_mut(depth) {
-                Some(last)
-                    if depth < alike
-                        && inlined.is_empty()
-                        && self.profile.location_at(*last).kind == kind => {}
-                Some(last) if inlined.is_empty() && self.is(*last, &outermost) => {}
-                Some(last) => *last = self.location(&outermost, &inlined),
-                None => locations.push(self.location(&outermost, &inlined)),
+            let before = calls.get(depth).copied();
+            // Where it is known what is alike, hardly anything behind that is, and looking is dear.
+            let is_known = |call: &Call| {
+                alike == 0 && inlined.is_empty() && self.is(call.location, &outermost)
+            };
+            let location = match before.filter(is_known) {
+                Some(call) => call.location,
+                None => self.location(&outermost, &inlined),
+            };
+            let node = match before {
+                Some(call) if is_same && call.location == location => call.node,
+                _ => {
+                    is_same = false;
+                    self.profile.stacks.call(caller, location)
+                }
+            };
+            at += 1 + inlined.len();
+            let call = Call {
+                end: at,
+                location,
+                node,
+            };
+            match calls.get_mut(depth) {
+                Some(last) => *last = call,
+                None => calls.push(call),
             }
+            caller = Some(node);
             depth += 1;
         }
-        locations.truncate(depth);
-        let stack = (depth > 0).then(|| {
-            self.profile.stack(NormalizedStack {
-                locations: locations.iter().rev().copied().collect(),
-                end: StackEnd::Root,
-                fallbacks: Fallbacks::NONE,
-            })
-        });
-        self.last[part] = locations;
-        stack
+        calls.truncate(depth);
+        self.last.parts[part] = calls;
+        let stacks = &mut self.profile.stacks;
+        caller.map(|leaf| stacks.ending(Some(leaf), StackEnd::Root, Fallbacks::NONE))
     }
 
     /// Whether a location is a frame without others in it.
@@ -330,39 +420,31 @@ fn place(profile: &mut Profile, lines: &[Line], kind: FrameKind) -> LocationInde
     })
 }
 
-/// The labels that a stack begins with, in the order in which views show them, and the rest.
-fn labels<'a, F>(stack: &'a [F]) -> (Labels, &'a [F])
-where
-    SourceFrame<'a>: From<&'a F>,
-{
-    let frame = |at: &'a F| SourceFrame::from(at).frame;
+/// The labels that a stack begins with, in the order in which views show them, and how many frames these are.
+fn labels(stack: &(impl Frames + ?Sized)) -> (Labels, usize) {
+    let frame = |at: usize| (at < stack.len()).then(|| stack.at(at).frame);
+    let of_kind = |at: usize, kind: FrameKind| frame(at).filter(|frame| frame.kind == kind);
     let mut labels = Labels::default();
-    let mut rest = stack;
+    let mut at = 0;
     let number = |digits: &str| {
         // A zero in front would be lost.
         let number: u32 = digits.parse().ok()?;
         (number.to_string() == digits).then_some(number)
     };
-    if let Some((first, behind)) = rest.split_first()
-        && frame(first).kind == FrameKind::Label
-        && let Some(cpu) = cpu_label(frame(first).name).and_then(number)
-        && behind
-            .first()
-            .is_some_and(|next| frame(next).kind == FrameKind::Process)
+    if let Some(first) = of_kind(at, FrameKind::Label)
+        && let Some(cpu) = cpu_label(first.name).and_then(number)
+        && of_kind(at + 1, FrameKind::Process).is_some()
     {
         labels.cpu = Some(cpu);
-        rest = behind;
+        at += 1;
     }
-    if let Some((first, behind)) = rest.split_first()
-        && frame(first).kind == FrameKind::Process
-    {
-        labels.comm = Some(frame(first).name.to_owned());
-        rest = behind;
+    if let Some(process) = of_kind(at, FrameKind::Process) {
+        labels.comm = Some(process.name.to_owned());
+        at += 1;
     }
     if labels.comm.is_some()
-        && let Some((first, behind)) = rest.split_first()
-        && frame(first).kind == FrameKind::Label
-        && let Some((digits, thread)) = thread_label(frame(first).name)
+        && let Some(first) = of_kind(at, FrameKind::Label)
+        && let Some((digits, thread)) = thread_label(first.name)
         && let Some(tid) = number(digits)
         && thread != labels.comm.as_deref()
     {
@@ -370,7 +452,7 @@ where
         if let Some(thread) = thread {
             labels.process = labels.comm.replace(thread.to_owned());
         }
-        rest = behind;
+        at += 1;
     }
-    (labels, rest)
+    (labels, at)
 }

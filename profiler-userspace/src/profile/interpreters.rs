@@ -62,13 +62,12 @@ pub fn without_loops(mut profile: Profile, glue: impl Fn(RuntimeKind) -> Glue) -
         if let Some(known) = shorter.get(&index) {
             return *known;
         }
-        let stack = profile.stack_at(index);
+        let stack = profile.stack_at(index).to_stack();
         let kept = kept(profile, &kinds, &stack.locations, &glue);
-        let stack = NormalizedStack {
+        let new = profile.stack(&NormalizedStack {
             locations: kept,
-            ..*stack
-        };
-        let new = profile.stack(stack);
+            ..stack
+        });
         shorter.insert(index, new);
         new
     };

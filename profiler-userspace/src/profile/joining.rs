@@ -3,8 +3,9 @@
 //! In: a node, and the root that it is below there. Out: the node that stands for it there, made with all that leads to it where that is
 //! not there yet. Never: looks at a node twice below one root.
 
-use super::call_tree::{CallTree, NodeIndex};
+use super::call_tree::CallTree;
 use super::code_places::FrameId;
+use super::paths::NodeIndex;
 use foldhash::HashMap;
 
 /// Where nodes of a tree are in the other.

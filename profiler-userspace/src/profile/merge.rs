@@ -198,12 +198,7 @@ impl Known {
                 })
             })
             .collect();
-        let stacks: Vec<NormalizedStackIndex> = (other.stacks.iter())
-            .map(|stack| {
-                let again = stack.locations.iter().map(|at| locations[at.0 as usize]);
-                profile.stack(stack.renumbered(again))
-            })
-            .collect();
+        let stacks = profile.stacks.join(&other.stacks, &locations);
         let stack = |index: NormalizedStackIndex| stacks[index.0 as usize];
         let wakers: Vec<WakerIndex> = (other.wakers.iter())
             .map(|waker| {

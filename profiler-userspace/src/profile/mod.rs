@@ -21,10 +21,12 @@ pub mod normalized;
 pub mod off_cpu;
 mod off_cpu_view;
 pub(crate) mod outline;
+mod paths;
 pub(crate) mod preorder;
 pub mod raw;
 mod raw_frame;
 pub mod select;
+mod stack_table;
 mod stacks;
 mod view;
 mod wait_reason;
@@ -32,11 +34,11 @@ pub mod wall;
 mod widen;
 mod windows;
 
-pub use call_tree::{CallTree, Node, NodeIndex, TreeSample};
+pub use call_tree::{CallTree, Node, TreeSample};
 pub use code_places::{Code, CodePlace, CodePlaces, FrameId};
 pub use frame::{Frame, FrameKind, FrameRef, interpreted_module};
 pub(crate) use frame::{is_mark, kernel_part};
-pub use frames::{FrameProfile, SourceFrame};
+pub use frames::{AsFrame, FrameProfile, SourceFrame};
 pub use merge::{MergeError, Merging};
 pub use model::{
     Function, FunctionIndex, LabelFrames, Labels, LabelsIndex, Line, Lines, Location, Mapping,
@@ -44,6 +46,8 @@ pub use model::{
 };
 pub use narrow::Narrowed;
 pub use off_cpu_view::{OffCpuView, Wakers};
+pub use paths::NodeIndex;
+pub use stack_table::StackRef;
 pub use stacks::with_line;
 pub use view::View;
 pub use wait_reason::WaitReason;

@@ -8,6 +8,7 @@
 use super::cgroup::{Cgroup, CgroupPart};
 use super::normalized::{LocationIndex, NormalizedStack, NormalizedStackIndex, WakerIndex};
 use super::off_cpu_view::OffCpuView;
+use super::stack_table::{StackRef, StackTable};
 use super::wait_reason::WaitReason;
 use super::{
     FrameKind, IndexSet, Origin, Unit, Window, WindowIndex, WindowTotals, interpreted_module,
@@ -77,7 +78,7 @@ pub struct Location {
 }
 
 /// An index into the [`Profile`]'s labels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LabelsIndex(pub u32);
 
 /// Owner of a sample.
@@ -205,7 +206,7 @@ pub struct Profile {
     pub(super) functions: IndexSet<Function>,
     pub(super) lines: Vec<Line>,
     pub(super) locations: Vec<Location>,
-    pub(super) stacks: IndexSet<NormalizedStack>,
+    pub(super) stacks: StackTable,
     pub(super) labels: IndexSet<Labels>,
     pub(super) wakers: Vec<Waker>,
     pub(super) samples: Vec<Sample>,
@@ -226,7 +227,7 @@ impl Profile {
             functions: IndexSet::default(),
             lines: Vec::new(),
             locations: Vec::new(),
-            stacks: IndexSet::default(),
+            stacks: StackTable::default(),
             labels: IndexSet::default(),
             wakers: Vec::new(),
             samples: Vec::new(),
@@ -249,13 +250,8 @@ impl Profile {
     }
 
     /// The index of a stack, which is added when it is not there yet.
-    pub fn stack(&mut self, stack: NormalizedStack) -> NormalizedStackIndex {
-        NormalizedStackIndex(number(&mut self.stacks, stack))
-    }
-
-    /// Has these stacks instead of any that it had, by their indices.
-    pub fn take_stacks(&mut self, stacks: IndexSet<NormalizedStack>) {
-        self.stacks = stacks;
+    pub fn stack(&mut self, stack: &NormalizedStack) -> NormalizedStackIndex {
+        self.stacks.add(stack)
     }
 
     /// A run of lines, the innermost function first, for as many locations as have these.
@@ -355,8 +351,8 @@ impl Profile {
     }
 
     /// The stack at an index of this profile.
-    pub fn stack_at(&self, index: NormalizedStackIndex) -> &NormalizedStack {
-        &self.stacks[index.0 as usize]
+    pub fn stack_at(&self, index: NormalizedStackIndex) -> StackRef<'_> {
+        self.stacks.at(index)
     }
 
     /// The module of a function: what it lies in; the file or package of an interpreted one; else what its kind is called.
@@ -378,20 +374,15 @@ impl Profile {
 
     /// The stack that stands for all of the profiler's own, if there is one.
     pub fn profiler_stack(&self) -> Option<NormalizedStackIndex> {
-        let is_mark = |location: &LocationIndex| {
-            let location = self.location_at(*location);
+        let is_mark = |location: LocationIndex| {
+            let location = self.location_at(location);
             let [line] = self.lines_at(location) else {
                 return false;
             };
             location.kind == FrameKind::Mark
                 && self.function_at(line.function).name == marks::PROFILER
         };
-        let is_it = |stack: &NormalizedStack| match &*stack.locations {
-            [only] => is_mark(only),
-            _ => false,
-        };
-        let index = self.stacks.iter().position(is_it)?;
-        Some(NormalizedStackIndex(index as u32))
+        self.stacks.alone(is_mark)
     }
 
     /// The labels at an index of this profile.

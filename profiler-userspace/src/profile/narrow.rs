@@ -3,9 +3,10 @@
 //! In: a tree, and how many of its nodes are wanted. Out: a tree of the widest, with rests in place of the others, how many
 //! nodes these stand for, and for each frame how much weight it has in them. Never: changes a weight.
 
-use super::call_tree::{CallTree, Key, Node, NodeIndex, TreeSample};
+use super::call_tree::{CallTree, Key, Node, TreeSample};
 use super::code_places::FrameId;
 use super::outline::{Call, Left, Outline, Place};
+use super::paths::NodeIndex;
 use super::preorder::{Ordered, Preorder};
 use super::stacks::Frames;
 use super::{Frame, FrameKind, marks, number};

@@ -431,11 +431,6 @@ impl NormalizedProfile {
         self.locations[index.0 as usize]
     }
 
-    /// The stacks, apart from all else.
-    pub fn into_stacks(self) -> IndexSet<NormalizedStack> {
-        self.stacks
-    }
-
     /// The sum of all weights.
     pub fn total_weight(&self) -> u64 {
         let weights = self.samples.values().map(|sums| sums.weight);

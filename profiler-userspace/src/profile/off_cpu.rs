@@ -53,8 +53,8 @@ struct Cut {
 }
 
 fn cut(profile: &mut Profile, kernel: NormalizedStackIndex, how: OffCpuView, ran: bool) -> Cut {
-    let stack = profile.stack_at(kernel);
-    let (marks, frames) = stack.locations.split_at(marks(profile, stack));
+    let stack = profile.stack_at(kernel).to_stack();
+    let (marks, frames) = stack.locations.split_at(marks(profile, &stack));
     let names: Vec<&str> = frames.iter().map(|at| profile.name_at(*at)).collect();
     let cut = if ran {
         0
@@ -66,9 +66,9 @@ fn cut(profile: &mut Profile, kernel: NormalizedStackIndex, how: OffCpuView, ran
     let reason = WaitReason::of(&names[cut..]);
     let frames = if how.kernel { &frames[cut..] } else { &[] };
     let locations = [marks, frames].concat();
-    let stack = with(stack, &locations);
+    let stack = with(&stack, &locations);
     Cut {
-        stack: profile.stack(stack),
+        stack: profile.stack(&stack),
         reason,
     }
 }
@@ -79,16 +79,16 @@ fn cut_waker(
     kernel: NormalizedStackIndex,
     how: OffCpuView,
 ) -> (NormalizedStackIndex, bool) {
-    let stack = profile.stack_at(kernel);
-    let frames = &stack.locations[marks(profile, stack)..];
+    let stack = profile.stack_at(kernel).to_stack();
+    let frames = &stack.locations[marks(profile, &stack)..];
     let names: Vec<&str> = frames.iter().map(|at| profile.name_at(*at)).collect();
     let probe = probe_frames(&names);
     // Whatever ran had nothing to do with it.
     let entry = names[probe..].iter().rposition(|name| is_interrupt(name));
     let end = entry.map_or(frames.len(), |entry| probe + entry + 1);
     let frames = if how.kernel { &frames[probe..end] } else { &[] };
-    let stack = with(stack, frames);
-    (profile.stack(stack), entry.is_some())
+    let stack = with(&stack, frames);
+    (profile.stack(&stack), entry.is_some())
 }
 
 fn with(stack: &NormalizedStack, locations: &[LocationIndex]) -> NormalizedStack {
@@ -114,8 +114,8 @@ fn has_mark(
 ) -> bool {
     for stack in [kernel, user].into_iter().flatten() {
         let stack = profile.stack_at(stack);
-        if let Some(leaf) = stack.locations.first() {
-            return profile.location_at(*leaf).kind == FrameKind::Mark;
+        if let Some(leaf) = stack.locations().next() {
+            return profile.location_at(leaf).kind == FrameKind::Mark;
         }
         if stack.end.mark().is_some() {
             return true;

@@ -1,14 +1,14 @@
-//! The samples of a profile as stacks of named frames, from root to leaf, made one at a time.
+//! The samples of a profile as stacks of named frames, from root to leaf.
 //!
-//! In: a [`Profile`]. Out: for each sample its labels where these are wanted, functions and marks as frames. A line of source is put
-//! behind the name that it belongs to, what a thread did or waited for stands at its leaf, and who ended the wait above or in
+//! In: a [`Profile`]. Out: for each sample its labels where these are wanted, functions and marks as nodes of a tree. What begins
+//! alike in the profile's own tree of stacks is looked at once. A line of source is put behind the name that it belongs to, what a thread did or waited for stands at its leaf, and who ended the wait above or in
 //! its place. What differs only in what is not shown, such as the process ID, is one stack here.
 
 use super::code_places::{Code, FrameId};
-use super::frame::kernel_part;
 use super::model::{LabelFrames, Labels, LabelsIndex, Line, Profile, Sample};
 use super::normalized::{LocationIndex, NormalizedStackIndex};
 use super::off_cpu_view::{OffCpuView, Wakers};
+use super::paths::{NodeIndex, Paths};
 use super::wait_reason::WaitReason;
 use super::{Frame, FrameKind, IndexSet, marks, number};
 use foldhash::HashMap;
@@ -39,24 +39,27 @@ pub(super) type Frames = IndexSet<(Frame, Option<Code>)>;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Owner {
     /// It does. No stack is empty then.
-    InStack {
-        /// Whether a frame stands between its user and its kernel part.
-        is_delimited: bool,
-    },
+    InStack,
     /// It is told apart from the stack.
     Apart,
 }
 
-/// A stack of frames.
-pub(super) struct Stack {
-    /// From root to leaf.
-    pub(super) frames: Box<[FrameId]>,
-    /// How many of the frames are of the thread itself. Those behind are of who ended its wait.
-    pub(super) own: usize,
+/// The node of a sample, and that of the thread itself: above it where it tells who ended a wait. None where there is no stack.
+pub(super) type Place = (Option<NodeIndex>, Option<NodeIndex>);
+
+/// Nodes to be.
+pub(super) struct Calls {
+    pub(super) paths: Paths<FrameId>,
+    /// For each node of the profile's stacks below which node it was put last, and the node that it is there.
+    put: Vec<Option<(Option<NodeIndex>, NodeIndex)>>,
+    /// The last labels, and the node of these.
+    labels: Option<(ShownLabels, Option<NodeIndex>)>,
+    /// Nodes on the way to a stack's root.
+    way: Vec<NodeIndex>,
 }
 
 /// Part of labels that is shown, as an index into the builder's list.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct ShownLabels(u32);
 
 /// A thread's labels and stacks, as far as they are shown.
@@ -131,7 +134,7 @@ impl<'a> Builder<'a> {
             shown: Vec::with_capacity(profile.labels.len()),
             labels: Vec::new(),
             profiler: match owner {
-                Owner::InStack { .. } => profile.profiler_stack(),
+                Owner::InStack => profile.profiler_stack(),
                 Owner::Apart => None,
             },
             marked: HashMap::default(),
@@ -176,6 +179,28 @@ impl<'a> Builder<'a> {
     /// How many stacks the profile has.
     pub(super) fn stacks_of_profile(&self) -> usize {
         self.profile.stacks.len()
+    }
+
+    /// A tree without nodes.
+    pub(super) fn calls(&self) -> Calls {
+        let mut paths = Paths::default();
+        paths.reserve(self.profile.stacks.node_count());
+        Calls {
+            paths,
+            put: vec![None; self.profile.stacks.node_count()],
+            labels: None,
+            way: Vec::new(),
+        }
+    }
+
+    /// The places of samples in the order in which they are put best: what stands below one owner together.
+    pub(super) fn order(&self, samples: &[Sample]) -> Vec<u32> {
+        let count = u32::try_from(samples.len()).expect("fewer than 2^32 samples");
+        let mut order: Vec<u32> = (0..count).collect();
+        if self.owner == Owner::InStack {
+            order.sort_by_key(|at| self.shown[samples[*at as usize].labels.0 as usize]);
+        }
+        order
     }
 
     fn show_labels(&mut self) {
@@ -255,61 +280,99 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The stack of what is shown.
-    pub(super) fn stack(&mut self, shown: &Shown) -> Stack {
-        let (mut frames, mut own) = self.parts(shown);
-        if let Owner::InStack { is_delimited } = self.owner {
-            if frames.is_empty() {
-                frames.push(self.mark(marks::UNKNOWN, FrameKind::Mark));
-            }
-            let kind = |id: &FrameId| self.frames[id.index()].0.kind;
-            if is_delimited && let Some(kernel) = kernel_part(&frames, kind) {
-                frames.insert(kernel, self.mark(marks::DELIMITER, FrameKind::Mark));
-                own += usize::from(kernel < own);
-            }
-        }
-        Stack {
-            frames: frames.into(),
-            own,
-        }
-    }
-
-    /// The frames of what is shown, and how many of them are of the thread itself.
-    fn parts(&mut self, shown: &Shown) -> (Vec<FrameId>, usize) {
+    /// Puts what is shown into a tree.
+    pub(super) fn put(&mut self, shown: &Shown, calls: &mut Calls) -> Place {
         let view = self.profile.off_cpu;
-        let mut frames = Vec::with_capacity(self.most_frames(shown.thread));
         if view.is_some_and(|view| view.wakers == Wakers::Alone) {
+            let mut frames = Vec::new();
             self.push_waker(shown.waker, &mut frames);
             self.push_labels(shown.thread.labels, &mut frames);
-            let own = frames.len();
-            return (frames, own);
+            let own = calls.paths.place(frames);
+            return (self.or_unknown(own, calls), own);
         }
-        match self.owner {
-            Owner::InStack { .. } => self.push_thread(shown.thread, &mut frames),
-            Owner::Apart => self.push_stacks(shown.thread, &mut frames),
-        }
-        self.push_state(shown, view, &mut frames);
-        let own = frames.len();
-        if shown.waker != ShownWaker::None {
-            frames.push(self.mark(marks::WOKEN_BY, FrameKind::Mark));
-            let begin = frames.len();
-            self.push_waker(shown.waker, &mut frames);
-            if view.is_some() {
-                frames[begin..].reverse();
+        let mut node = match self.owner {
+            Owner::InStack => self.put_labels(shown.thread.labels, calls),
+            Owner::Apart => None,
+        };
+        for stack in [shown.thread.user, shown.thread.kernel]
+            .into_iter()
+            .flatten()
+        {
+            let stack = self.profile.stack_at(stack);
+            if let Some(mark) = stack.end.mark() {
+                let mark = self.mark(mark, FrameKind::Mark);
+                node = Some(calls.paths.child(node, mark));
             }
+            node = self.put_below(node, stack.leaf, calls);
         }
-        (frames, own)
+        let leaf = node.map(|node| calls.paths.nodes()[node.index()].frame);
+        if let Some(state) = self.state(shown, view, leaf) {
+            node = Some(calls.paths.child(node, state));
+        }
+        if shown.waker == ShownWaker::None {
+            return (self.or_unknown(node, calls), node);
+        }
+        let own = node;
+        let mut frames = Vec::new();
+        self.push_waker(shown.waker, &mut frames);
+        if view.is_some() {
+            frames.reverse();
+        }
+        let woken_by = self.mark(marks::WOKEN_BY, FrameKind::Mark);
+        for frame in std::iter::once(woken_by).chain(frames) {
+            node = Some(calls.paths.child(node, frame));
+        }
+        (node, own)
     }
 
-    /// How many frames most stacks of a thread have, whose code has nothing compiled into it.
-    fn most_frames(&self, thread: Thread) -> usize {
-        let stacks = [thread.user, thread.kernel].into_iter().flatten();
-        let locations = stacks.map(|stack| self.profile.stack_at(stack).locations.len());
-        let labels = match self.owner {
-            Owner::InStack { .. } => self.labels[thread.labels.0 as usize].len(),
-            Owner::Apart => 0,
-        };
-        locations.sum::<usize>() + labels
+    fn put_labels(&self, labels: ShownLabels, calls: &mut Calls) -> Option<NodeIndex> {
+        match calls.labels {
+            Some((last, node)) if last == labels => node,
+            _ => {
+                let frames = self.labels[labels.0 as usize].iter();
+                let node = calls.paths.place(frames.copied());
+                calls.labels = Some((labels, node));
+                node
+            }
+        }
+    }
+
+    /// The node of a stack's leaf below another node.
+    fn put_below(
+        &self,
+        start: Option<NodeIndex>,
+        leaf: Option<NodeIndex>,
+        calls: &mut Calls,
+    ) -> Option<NodeIndex> {
+        let nodes = self.profile.stacks.nodes();
+        let (mut node, mut above) = (start, leaf);
+        calls.way.clear();
+        while let Some(at) = above {
+            match calls.put[at.index()] {
+                Some((below, put)) if below == start => {
+                    node = Some(put);
+                    break;
+                }
+                _ => calls.way.push(at),
+            }
+            above = nodes[at.index()].parent;
+        }
+        while let Some(at) = calls.way.pop() {
+            for frame in self.frames_of(nodes[at.index()].frame) {
+                node = Some(calls.paths.child(node, *frame));
+            }
+            calls.put[at.index()] = node.map(|node| (start, node));
+        }
+        node
+    }
+
+    /// This node, or that of an unknown stack: where owners are frames, no stack is empty.
+    fn or_unknown(&mut self, node: Option<NodeIndex>, calls: &mut Calls) -> Option<NodeIndex> {
+        if node.is_some() || self.owner == Owner::Apart {
+            return node;
+        }
+        let unknown = self.mark(marks::UNKNOWN, FrameKind::Mark);
+        Some(calls.paths.child(None, unknown))
     }
 
     fn push_labels(&self, labels: ShownLabels, frames: &mut Vec<FrameId>) {
@@ -331,12 +394,17 @@ impl<'a> Builder<'a> {
     }
 
     fn push_locations(&mut self, stack: NormalizedStackIndex, frames: &mut Vec<FrameId>) {
-        let locations = self.profile.stack_at(stack).locations.iter().rev();
-        for LocationIndex(location) in locations {
-            let location = *location as usize;
-            let range = self.begins[location] as usize..self.begins[location + 1] as usize;
-            frames.extend_from_slice(&self.levels[range]);
+        let begin = frames.len();
+        for location in self.profile.stack_at(stack).locations() {
+            frames.extend(self.frames_of(location).iter().rev());
         }
+        frames[begin..].reverse();
+    }
+
+    /// The frames of a location, the outermost first.
+    fn frames_of(&self, LocationIndex(location): LocationIndex) -> &[FrameId] {
+        let location = location as usize;
+        &self.levels[self.begins[location] as usize..self.begins[location + 1] as usize]
     }
 
     /// The stack of who ended a wait, from its process to what it did.
@@ -354,25 +422,29 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// State of the thread, where that is not what stacks are of anyway.
-    fn push_state(&mut self, shown: &Shown, view: Option<OffCpuView>, frames: &mut Vec<FrameId>) {
-        let is_marked = frames.last().is_some_and(|leaf| {
-            self.frames
-                .get_index(leaf.0 as usize)
-                .is_some_and(|(leaf, _)| leaf.kind == FrameKind::Mark)
+    /// State of the thread, where that is not what stacks are of anyway, below such a leaf.
+    fn state(
+        &mut self,
+        shown: &Shown,
+        view: Option<OffCpuView>,
+        leaf: Option<FrameId>,
+    ) -> Option<FrameId> {
+        let is_marked = leaf.is_some_and(|leaf| {
+            let leaf = self.frames.get_index(leaf.index());
+            leaf.is_some_and(|(leaf, _)| leaf.kind == FrameKind::Mark)
         });
         let mark = match shown.thread_state {
-            ThreadState::Running => return,
+            ThreadState::Running => return None,
             ThreadState::Ran => marks::NOT_SAMPLED,
             ThreadState::Runnable => marks::RUNNABLE,
             ThreadState::Blocked | ThreadState::Woken => match (shown.reason, view) {
                 (Some(reason), _) => reason.name(),
                 (None, None) => marks::BLOCKED,
                 (None, Some(view)) if view.ran && !is_marked => marks::BLOCKED,
-                (None, Some(_)) => return,
+                (None, Some(_)) => return None,
             },
         };
-        frames.push(self.mark(mark, FrameKind::State(shown.thread_state)));
+        Some(self.mark(mark, FrameKind::State(shown.thread_state)))
     }
 
     fn mark(&mut self, name: &str, kind: FrameKind) -> FrameId {

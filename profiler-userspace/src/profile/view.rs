@@ -4,7 +4,7 @@
 
 use super::call_tree::CallTree;
 use super::code_places::CodePlaces;
-use super::model::{Profile, Sample};
+use super::model::Profile;
 use super::stacks::{Builder, Owner};
 use super::{FrameKind, Unit, marks};
 use foldhash::HashSet;
@@ -21,34 +21,22 @@ pub struct View {
 impl View {
     /// How a profile reads.
     pub fn new(profile: &Profile) -> Self {
-        Self::of(profile, profile.samples().iter().copied(), false)
+        Self::delimited(profile, false)
     }
 
     /// How a profile reads, with a frame between the user and the kernel part of each stack where that is wanted.
     pub fn delimited(profile: &Profile, is_delimited: bool) -> Self {
-        Self::of(profile, profile.samples().iter().copied(), is_delimited)
-    }
-
-    /// As [`delimited`](Self::delimited), of a profile that nobody needs any more: its memory is freed as it is read.
-    pub fn instead_of(mut profile: Profile, is_delimited: bool) -> Self {
-        let samples = profile.take_samples();
-        Self::of(&profile, samples.into_iter(), is_delimited)
-    }
-
-    fn of(
-        profile: &Profile,
-        samples: impl ExactSizeIterator<Item = Sample>,
-        is_delimited: bool,
-    ) -> Self {
-        let builder = Builder::new(profile, Owner::InStack { is_delimited });
-        let own = profile.profiler_stack();
         let mut profilers: HashSet<&str> = HashSet::default();
-        let samples = samples.inspect(|sample| {
-            if own.is_some() && sample.user == own {
-                profilers.extend(profile.labels_at(sample.labels).name());
-            }
-        });
-        let tree = CallTree::of(builder, samples);
+        if let own @ Some(_) = profile.profiler_stack() {
+            let samples = profile.samples().iter();
+            let its = samples.filter(|sample| sample.user == own);
+            profilers.extend(its.filter_map(|sample| profile.labels_at(sample.labels).name()));
+        }
+        let tree = CallTree::of(Builder::new(profile, Owner::InStack), profile.samples());
+        let tree = match is_delimited {
+            true => tree.delimited(),
+            false => tree,
+        };
         let mut code_places = CodePlaces::new(profile, tree.frames());
         for id in tree.frame_ids() {
             let frame = tree.frame(id);

@@ -54,7 +54,8 @@ pub use unsymbolized::{AllUnsymbolized, FrameCounts, Reached, Unsymbolized, Unsy
 
 use crate::object::{Elf, ElfAddress, Fetch, FileOffset, RegularFile};
 use crate::process::{Opened, Processes};
-use crate::profile::normalized::{Label, NormalizedProfile, NormalizedStack, NormalizedStackIndex};
+use crate::profile::StackRef;
+use crate::profile::normalized::{Label, NormalizedProfile, NormalizedStackIndex};
 use crate::profile::raw::{RawFrame, RawStack};
 use crate::profile::{Labels, LabelsIndex, Profile, Sample, Unit, Waker, with_line};
 use demangle::visible;
@@ -108,8 +109,8 @@ impl Symbolized {
         table.into_most_first()
     }
 
-    fn of_stack(&self, stack: &NormalizedStack) -> UnsymbolizedFrames {
-        let of_locations = stack.locations.iter();
+    fn of_stack(&self, stack: StackRef<'_>) -> UnsymbolizedFrames {
+        let of_locations = stack.locations();
         of_locations
             .map(|at| self.of_locations[at.0 as usize])
             .collect()
@@ -219,6 +220,9 @@ fn build(
         &mut table,
         look_up,
     );
+    for stack in normalized.stacks() {
+        profile.stack(stack);
+    }
     for waker in normalized.wakers() {
         let labels = labels(&waker.label, &normalized, &mut profile);
         profile.waker(Waker {
@@ -243,7 +247,6 @@ fn build(
             count: sums.count,
         });
     }
-    profile.take_stacks(normalized.into_stacks());
     Symbolized {
         profile,
         skipped: found.skipped,

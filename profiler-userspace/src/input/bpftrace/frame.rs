@@ -4,7 +4,7 @@
 
 use crate::input::kind;
 use crate::input::text::without_offset;
-use crate::profile::{FrameKind, FrameRef, SourceFrame};
+use crate::profile::{AsFrame, FrameKind, FrameRef, SourceFrame};
 
 /// A frame and where in its source it was.
 pub(super) struct At<'a> {
@@ -14,15 +14,15 @@ pub(super) struct At<'a> {
     line: u32,
 }
 
-impl<'a> From<&'a At<'a>> for SourceFrame<'a> {
-    fn from(at: &'a At<'a>) -> Self {
-        Self {
+impl AsFrame for At<'_> {
+    fn as_frame(&self) -> SourceFrame<'_> {
+        SourceFrame {
             frame: FrameRef {
-                name: at.name,
-                kind: at.kind,
+                name: self.name,
+                kind: self.kind,
             },
-            file: at.file,
-            line: at.line,
+            file: self.file,
+            line: self.line,
         }
     }
 }

@@ -261,7 +261,7 @@ impl Parts {
             return None;
         }
         self.bytes += 64 + 8 * locations.len() as u64;
-        Some(profile.stack(NormalizedStack {
+        Some(profile.stack(&NormalizedStack {
             locations: locations.into(),
             end: StackEnd::Root,
             fallbacks: Fallbacks::NONE,

@@ -314,7 +314,7 @@ fn mappings_have_their_build_ids_once() {
             kind: FrameKind::User,
             lines,
         });
-        let user = Some(profile.stack(NormalizedStack {
+        let user = Some(profile.stack(&NormalizedStack {
             locations: [location].into(),
             end: StackEnd::Truncated,
             fallbacks: Fallbacks::NONE,

@@ -118,9 +118,9 @@ fn by_weight(profile: &Profile, samples: &[Sample]) -> Vec<usize> {
     let mut weights = vec![0u64; profile.mappings().len()];
     for sample in samples {
         let stacks = [sample.user, sample.kernel].into_iter().flatten();
-        let locations = stacks.flat_map(|stack| &profile.stack_at(stack).locations);
+        let locations = stacks.flat_map(|stack| profile.stack_at(stack).locations());
         let met: HashSet<MappingIndex> = locations
-            .filter_map(|location| profile.location_at(*location).mapping)
+            .filter_map(|location| profile.location_at(location).mapping)
             .collect();
         for mapping in met {
             let weight = &mut weights[mapping.0 as usize];

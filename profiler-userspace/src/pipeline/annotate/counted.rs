@@ -103,7 +103,7 @@ fn count(
     // Time in the kernel is of the instruction that asked for it, but not its own.
     let leaf = sample.kernel.or(sample.user);
     for stack in [sample.kernel, sample.user].into_iter().flatten() {
-        let locations = profile.stack_at(stack).locations.iter().enumerate();
+        let locations = profile.stack_at(stack).locations().enumerate();
         for (depth, location) in locations {
             let Some((name, within, address)) = known[location.0 as usize] else {
                 continue;

@@ -11,12 +11,12 @@
 //! `_[i]` an inlined function, wherever they stand. A bracketed name without an offset is a mark, and
 //! `[tid 1]` or `[cpu 1]` beside the process is a label.
 
+use super::frames::StackLine;
 use super::name::reads_as_number;
-use super::{split_suffix, visible};
-use crate::profile::frame::{cpu_label, thread_label};
+use super::visible;
 use crate::profile::frames::FrameProfile;
 use crate::profile::model::Sample;
-use crate::profile::{FrameKind, FrameRef, Profile, Unit, Window, is_mark, marks};
+use crate::profile::{Profile, Unit, Window};
 use crate::text::lines::LineReader;
 use std::io::{self, BufRead};
 
@@ -115,7 +115,7 @@ pub fn parse_lines(text: &mut dyn BufRead, unit: Unit) -> Result<Parsed, ParseEr
     let mut profile = FrameProfile::new(Profile::new(unit, Window::default()));
     let (mut read, mut skipped, mut first_skipped) = (0, 0, None);
     let mut lines = LineReader::new(text);
-    let mut last = String::new();
+    let mut frames = StackLine::default();
     while let Some((line, text)) = lines.next()? {
         let text = text.trim_ascii();
         if text.is_empty() || text.starts_with("# ") || text == "#" {
@@ -124,9 +124,8 @@ pub fn parse_lines(text: &mut dyn BufRead, unit: Unit) -> Result<Parsed, ParseEr
         match split_weight(line, text, &mut weights) {
             Ok((stack, weight)) => {
                 read += 1;
-                let alike = alike(&last, stack);
-                let sample = profile.push_alike(&self::stack(stack), alike, 0, 1);
-                stack.clone_into(&mut last);
+                let alike = frames.read(stack);
+                let sample = profile.push_alike(&frames, alike, 0, 1);
                 weights.add(line, sample, weight)?;
             }
             Err(error) => {
@@ -160,17 +159,6 @@ pub fn parse_lines(text: &mut dyn BufRead, unit: Unit) -> Result<Parsed, ParseEr
         first_skipped,
         is_rounded: weights.most_decimals > decimals,
     })
-}
-
-/// How many frames two stacks have alike from the root on.
-fn alike(one: &str, other: &str) -> usize {
-    const STEP: usize = 32;
-    let (one, other) = (one.as_bytes(), other.as_bytes());
-    let steps = one.chunks_exact(STEP).zip(other.chunks_exact(STEP));
-    let begin = STEP * steps.take_while(|(a, b)| a == b).count();
-    let rest = one[begin..].iter().zip(&other[begin..]);
-    let same = begin + rest.take_while(|(a, b)| a == b).count();
-    memchr::memchr_iter(b';', &one[..same]).count()
 }
 
 /// Weights of samples, with all their decimals until it is known how many of these there are.
@@ -335,89 +323,4 @@ fn excerpt(text: &str) -> String {
         Some((end, _)) => format!("{}…", &shown[..end]),
         None => shown.into_owned(),
     }
-}
-
-/// The frames of a stack as it stands in a line, without its weight.
-fn stack(text: &str) -> Vec<FrameRef<'_>> {
-    let borders = || memchr::memchr_iter(b';', text.as_bytes());
-    let mut begin = 0;
-    let mut frames = Vec::with_capacity(borders().count() + 1);
-    frames.extend(borders().chain([text.len()]).map(|end| {
-        let name = &text[begin..end];
-        begin = end + 1;
-        let kind = FrameKind::User;
-        FrameRef { name, kind }
-    }));
-    let border = frames
-        .iter()
-        .position(|frame| frame.name == marks::DELIMITER)
-        .filter(|&at| at > 0 && at + 1 < frames.len());
-    guess_kinds(&mut frames, border);
-    for frame in &mut frames {
-        if let Some((stem, kind)) = split_suffix(frame.name)
-            && kind == frame.kind
-        {
-            frame.name = stem;
-        }
-    }
-    if let Some(border) = border {
-        frames.remove(border);
-    }
-    frames
-}
-
-/// Gives each frame its kind; that of the border itself means nothing.
-fn guess_kinds(frames: &mut [FrameRef<'_>], border: Option<usize>) {
-    // All that says more of a frame than its name ends so, and few names do.
-    let is_special = |name: &str| name.as_bytes().last() == Some(&b']');
-    let suffixed = |name: &str| split_suffix(name).map(|(_, kind)| kind);
-    let is_kernel = |name: &str| suffixed(name) == Some(FrameKind::Kernel);
-    let annotated = frames.iter().any(|frame| is_kernel(frame.name));
-    let mut process_seen = false;
-    let mut beside_process = true;
-    for (at, frame) in frames.iter_mut().enumerate() {
-        let name = frame.name;
-        let special = is_special(name);
-        let kernel = if annotated {
-            is_kernel(name)
-        } else {
-            border.is_some_and(|border| at > border) && !(special && is_mark(name))
-        };
-        frame.kind = if kernel {
-            FrameKind::Kernel
-        } else if special && beside_process && is_label(name) {
-            FrameKind::Label
-        } else if let Some(kind) = suffixed(name).filter(|kind| *kind != FrameKind::Kernel) {
-            kind
-        } else if !process_seen && beside_process {
-            process_seen = true;
-            FrameKind::Process
-        } else if special && is_mark(name) {
-            FrameKind::Mark
-        } else {
-            FrameKind::User
-        };
-        beside_process &= matches!(frame.kind, FrameKind::Label | FrameKind::Process);
-    }
-    let Some(border) = border else { return };
-    // The border stands right behind the last user frame, and only before something of the kernel's.
-    if !frames[border - 1].kind.is_user() {
-        frames[border - 1].kind = FrameKind::User;
-    }
-    let kernel_part = &mut frames[border + 1..];
-    if kernel_part
-        .iter()
-        .all(|frame| frame.kind != FrameKind::Kernel)
-    {
-        for frame in kernel_part {
-            frame.kind = FrameKind::Kernel;
-        }
-    }
-}
-
-fn is_label(name: &str) -> bool {
-    let thread = thread_label(name).map(|(digits, _)| digits);
-    thread
-        .or_else(|| cpu_label(name))
-        .is_some_and(|number| number.parse::<u32>().is_ok())
 }

@@ -42,7 +42,7 @@ fn thread(
     let stacks = stacks.map(|mut locations| {
         locations.reverse();
         (!locations.is_empty()).then(|| {
-            profile.stack(NormalizedStack {
+            profile.stack(&NormalizedStack {
                 locations: locations.into(),
                 end: StackEnd::Root,
                 fallbacks: Fallbacks::NONE,

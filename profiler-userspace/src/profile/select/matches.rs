@@ -108,10 +108,7 @@ impl<'a> Matches<'a> {
             .end
             .mark()
             .map_or_else(Met::default, |mark| self.name(mark));
-        let locations = stack
-            .locations
-            .iter()
-            .map(|at| self.locations[at.0 as usize]);
+        let locations = stack.locations().map(|at| self.locations[at.0 as usize]);
         let met = locations.fold(mark, Met::or);
         self.stacks.insert(index, met);
         met

@@ -83,8 +83,8 @@ impl<'a> Stacks<'a> {
         stack: Option<NormalizedStackIndex>,
     ) -> bool {
         let is_of_runtime =
-            |location: &LocationIndex| profile.location_at(*location).kind.is_of_runtime();
-        let has = |stack| profile.stack_at(stack).locations.iter().any(is_of_runtime);
+            |location: LocationIndex| profile.location_at(location).kind.is_of_runtime();
+        let has = |stack| profile.stack_at(stack).locations().any(is_of_runtime);
         !self.selection.runtime_only || stack.is_some_and(has)
     }
 
@@ -106,7 +106,7 @@ impl<'a> Stacks<'a> {
         if let Some(changed) = self.changed.get(&index) {
             return *changed;
         }
-        let stack = profile.stack_at(index).clone();
+        let stack = profile.stack_at(index).to_stack();
         let mut levels = self.levels(profile, &stack);
         if *runtime_only {
             levels.retain(|level| profile.location_at(level.location).kind.is_of_runtime());
@@ -192,7 +192,7 @@ impl<'a> Stacks<'a> {
             .chunk_by(of_one)
             .map(|levels| self.location(profile, levels))
             .collect();
-        Some(profile.stack(NormalizedStack {
+        Some(profile.stack(&NormalizedStack {
             locations: locations.into(),
             ..like
         }))
