@@ -42,8 +42,9 @@ impl FileKeys {
 
     /// The key of a file; none if it cannot be mapped.
     pub(super) fn of_file(&mut self, programs: &mut Programs, file: &File) -> Option<CodeKey> {
-        let status = status(file)?;
-        if let Some(key) = self.kept.get(&status) {
+        // Some file systems tell it their own user alone, and map the file all the same.
+        let status = status(file);
+        if let Some(key) = status.and_then(|status| self.kept.get(&status)) {
             return Some(*key);
         }
         // Never accessed, so truncation by others does no harm.
@@ -52,7 +53,9 @@ impl FileKeys {
         if self.kept.len() == MOST_KEPT {
             self.kept.clear();
         }
-        self.kept.insert(status, key);
+        if let Some(status) = status {
+            self.kept.insert(status, key);
+        }
         Some(key)
     }
 
