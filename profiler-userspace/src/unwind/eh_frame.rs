@@ -4,6 +4,7 @@
 //! [`Rule::UNSUPPORTED`] from there on; one that cannot be parsed at all is left out. Each byte is read a
 //! bounded number of times, whatever the sections contain.
 
+mod plain;
 mod usual;
 
 use super::found::{Change, Found, Stretch, count};
@@ -91,6 +92,8 @@ struct Common<'a> {
     entry: CommonInformationEntry<Slice<'a>>,
     /// Whether addresses in its descriptions are [written as usual](usual::ENCODING).
     is_usual: bool,
+    /// Whether its descriptions begin as [most do](plain).
+    is_plain: bool,
     factors: Factors,
     /// The state at the beginning.
     initial: Result<State, Nonsense>,
@@ -163,6 +166,7 @@ struct Reading<'a, 'bases, S> {
     /// could overlap.
     budget: usize,
     program: Program,
+    rules: plain::Rules,
 }
 
 impl<'a, 'bases, S> Reading<'a, 'bases, S>
@@ -177,6 +181,7 @@ where
             budget: section.section().len(),
             section: section.clone(),
             program: Program::new(),
+            rules: plain::Rules::new(),
         }
     }
 
@@ -213,7 +218,7 @@ where
                 let section = self.section.clone();
                 let mut instructions = entry.instructions(&section, self.bases);
                 let next = || instructions.next().map_err(|_| Broken::Invalid);
-                let taken = self.describe(addresses, common, code, found, next);
+                let taken = self.describe_any(addresses, common, code, found, next);
                 debug_assert!(taken.is_ok(), "the general reader knows all");
             }
             Err(_) => found.statistics.broken += 1,
@@ -239,8 +244,24 @@ where
         else {
             return false;
         };
+        if common.is_plain {
+            let bytes = instructions.0;
+            let plain = |reading: &mut Self, code: &Range<u64>, found: &mut Found| {
+                let length = (code.end - code.start) as u32;
+                let Found { changes, rules, .. } = found;
+                plain::follow(bytes, length, &mut reading.rules, |after, rule| {
+                    let rule = rules.place(rule);
+                    changes.push(Change { after, rule });
+                })
+                .ok_or(Unusual)
+            };
+            if self.describe(addresses.clone(), code, found, plain).is_ok() {
+                return true;
+            }
+        }
         let next = || instructions.next().map_err(|Unusual| Broken::Unusual);
-        self.describe(addresses, common, code, found, next).is_ok()
+        self.describe_any(addresses, common, code, found, next)
+            .is_ok()
     }
 
     /// The shared entry at `offset` and its initial state; none if it cannot be read.
@@ -295,8 +316,13 @@ where
         if entry.return_address_register().0 != x86_64::RETURN_ADDRESS {
             initial = Err(Nonsense);
         }
+        let is_plain = factors.code == 1
+            && factors.stack == -8
+            && !entry.is_signal_trampoline()
+            && initial.as_ref().is_ok_and(x86_64::begins_plainly);
         Some(Common {
             is_usual: entry.fde_address_encoding() == Some(usual::ENCODING),
+            is_plain,
             entry,
             factors,
             initial,
@@ -304,13 +330,46 @@ where
     }
 
     /// Adds the code and the changes of one description; nothing if its instructions are unusual.
-    fn describe(
+    fn describe_any(
         &mut self,
         addresses: Range<u64>,
         common: &Common<'a>,
         code: &[Range<u64>],
         found: &mut Found,
         next: impl FnMut() -> Result<Option<CallFrameInstruction<usize>>, Broken>,
+    ) -> Result<(), Unusual> {
+        self.describe(addresses, code, found, |reading, code, found| {
+            let mut noting = Noting {
+                found,
+                signal: common.entry.is_signal_trampoline(),
+                last: None,
+            };
+            let stopped = match &common.initial {
+                Ok(initial) => {
+                    reading.program.begin(initial);
+                    reading.follow(next, &common.factors, code.clone(), &mut noting)
+                }
+                Err(Nonsense) => Err((0, Broken::Invalid)),
+            };
+            match stopped {
+                Ok(()) => {}
+                Err((after, Broken::Invalid)) => {
+                    noting.note_rule(after, Rule::UNSUPPORTED);
+                    found.statistics.broken += 1;
+                }
+                Err((_, Broken::Unusual)) => return Err(Unusual),
+            }
+            Ok(())
+        })
+    }
+
+    /// Adds the code of one description, and the changes that `read` finds in it; nothing if it finds something unusual.
+    fn describe(
+        &mut self,
+        addresses: Range<u64>,
+        code: &[Range<u64>],
+        found: &mut Found,
+        read: impl FnOnce(&mut Self, &Range<u64>, &mut Found) -> Result<(), Unusual>,
     ) -> Result<(), Unusual> {
         let before = code.partition_point(|part| part.start <= addresses.start);
         let part = code.get(..before).and_then(<[_]>::last);
@@ -320,37 +379,18 @@ where
         };
         let end = addresses.end.min(part.end);
         let bytes = u32::try_from(end.saturating_sub(addresses.start));
-        let Some(bytes) = bytes.ok().filter(|bytes| *bytes > 0) else {
+        if !bytes.is_ok_and(|bytes| bytes > 0) {
             found.statistics.strays += 1;
             return Ok(());
-        };
+        }
+        let addresses = addresses.start..end;
         let first = count(found.changes.len());
-        let mut noting = Noting {
-            found,
-            signal: common.entry.is_signal_trampoline(),
-            last: None,
-        };
-        let stopped = match &common.initial {
-            Ok(initial) => {
-                self.program.begin(initial);
-                let code = addresses.start..addresses.start + u64::from(bytes);
-                self.follow(next, &common.factors, code, &mut noting)
-            }
-            Err(Nonsense) => Err((0, Broken::Invalid)),
-        };
-        match stopped {
-            Ok(()) => {}
-            Err((after, Broken::Invalid)) => {
-                noting.note_rule(after, Rule::UNSUPPORTED);
-                found.statistics.broken += 1;
-            }
-            Err((_, Broken::Unusual)) => {
-                found.changes.truncate(first as usize);
-                return Err(Unusual);
-            }
+        if let Err(Unusual) = read(self, &addresses, found) {
+            found.changes.truncate(first as usize);
+            return Err(Unusual);
         }
         found.stretches.push(Stretch {
-            addresses: addresses.start..end,
+            addresses,
             changes: first..count(found.changes.len()),
         });
         Ok(())

@@ -49,7 +49,7 @@ impl<'a> Usual<'a> {
 }
 
 /// Instructions of a description.
-pub(super) struct Instructions<'a>(&'a [u8]);
+pub(super) struct Instructions<'a>(pub(super) &'a [u8]);
 
 /// An instruction that compilers hardly write.
 pub(super) struct Unusual;
@@ -116,7 +116,7 @@ fn register(rest: &mut &[u8]) -> Option<Register> {
 
 /// A number of at most four bytes of seven bits, the lowest first.
 #[inline]
-fn number(rest: &mut &[u8]) -> Option<u64> {
+pub(super) fn number(rest: &mut &[u8]) -> Option<u64> {
     let mut value = 0;
     for (place, &byte) in rest.iter().take(4).enumerate() {
         value |= u64::from(byte & 0x7f) << (7 * place);
@@ -129,7 +129,7 @@ fn number(rest: &mut &[u8]) -> Option<u64> {
 }
 
 #[inline]
-fn array<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+pub(super) fn array<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     let (first, behind) = rest.split_first_chunk()?;
     *rest = behind;
     Some(*first)
