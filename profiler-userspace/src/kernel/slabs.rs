@@ -3,7 +3,7 @@
 //! In: words to store. Out: their place, by which the kernel half finds them. Never takes more than its
 //! limit.
 
-use super::shared::map;
+use super::shared::{Shared, map};
 use super::{Error, Result, errors};
 use aya::maps::{Array, ArrayOfMaps, IterableMap as _, Map, MapData, MapError};
 use profiler_common::abi::{SLAB_BITS, SLAB_WORDS, slab_of};
@@ -44,6 +44,8 @@ pub(super) struct Slabs {
     /// How many may be there.
     most: usize,
     coming: Vec<JoinHandle<Made>>,
+    /// The slab that was stored in last, mapped as a whole, and its number: the next words are mostly stored there, too.
+    mapped: Option<(usize, Shared)>,
 }
 
 /// Where a slab is, or may be.
@@ -61,20 +63,10 @@ struct Slab {
     free: Vec<Range<u32>>,
 }
 
-impl Slab {
-    /// Calls `use_them` with so many words from one on, in pairs; it is the first of one.
-    fn with_pairs<T>(
-        &self,
-        first: u32,
-        words: u32,
-        use_them: impl FnOnce(&[AtomicU64]) -> T,
-    ) -> Result<T> {
-        // Mappings begin at a page: 512 words of eight bytes.
-        let (from, pairs) = (first as usize / 2, words.div_ceil(PAIR) as usize);
-        let skip = from - from % 512;
-        let mapped = map("SLABS", self.map.map(), skip, from - skip + pairs)?;
-        Ok(use_them(&mapped.words()[from - skip..]))
-    }
+/// The pairs of so many words from one on, which is the first of a pair.
+fn pairs_of(slab: &Shared, first: u32, words: u32) -> &[AtomicU64] {
+    let (from, pairs) = ((first / PAIR) as usize, words.div_ceil(PAIR) as usize);
+    &slab.words()[from..from + pairs]
 }
 
 /// The numbers of slabs that were to be made, and what came of each.
@@ -106,6 +98,7 @@ impl Slabs {
             _outer: outer,
             handle,
             coming: Vec::new(),
+            mapped: None,
         };
         slabs.expect(1);
         Ok(slabs)
@@ -186,16 +179,14 @@ impl Slabs {
         let Some((number, first)) = self.room(wanted)? else {
             return Ok(None);
         };
-        let Place::There(slab) = &self.slabs[number] else {
+        let Some(slab) = self.mapped(number)? else {
             return Ok(None);
         };
-        slab.with_pairs(first, wanted, |pairs| {
-            let all = parts.iter().flat_map(|part| part.as_ref().chunks(2));
-            for (place, pair) in pairs.iter().zip(all) {
-                let high = pair.get(1).copied().unwrap_or(0);
-                place.store(u64::from(pair[0]) | u64::from(high) << 32, Relaxed);
-            }
-        })?;
+        let all = parts.iter().flat_map(|part| part.as_ref().chunks(2));
+        for (place, pair) in pairs_of(slab, first, wanted).iter().zip(all) {
+            let high = pair.get(1).copied().unwrap_or(0);
+            place.store(u64::from(pair[0]) | u64::from(high) << 32, Relaxed);
+        }
         let mut place = (number as u32) << SLAB_BITS | first;
         let stored = parts.iter().map(|part| {
             let stored = Stored {
@@ -209,20 +200,31 @@ impl Slabs {
     }
 
     /// So many words, which were stored, from a place on.
-    pub(super) fn read(&self, place: u32, words: u32) -> Result<Vec<u32>> {
+    pub(super) fn read(&mut self, place: u32, words: u32) -> Result<Vec<u32>> {
         let (number, first) = slab_of(place);
-        let Some(Place::There(slab)) = self.slabs.get(number as usize) else {
+        let Some(slab) = self.mapped(number as usize)? else {
             return Ok(Vec::new());
         };
         let before = first % PAIR;
-        slab.with_pairs(first - before, before + words, |pairs| {
-            let words_of = |pair: &AtomicU64| {
-                let pair = pair.load(Relaxed);
-                [pair as u32, (pair >> 32) as u32]
+        let pairs = pairs_of(slab, first - before, before + words).iter();
+        let all = pairs.flat_map(|pair| {
+            let pair = pair.load(Relaxed);
+            [pair as u32, (pair >> 32) as u32]
+        });
+        Ok(all.skip(before as usize).take(words as usize).collect())
+    }
+
+    /// A slab, mapped; none where there is none.
+    fn mapped(&mut self, number: usize) -> Result<Option<&Shared>> {
+        let is_mapped = matches!(self.mapped, Some((other, _)) if other == number);
+        if !is_mapped {
+            let Some(Place::There(slab)) = self.slabs.get(number) else {
+                return Ok(None);
             };
-            let all = pairs.iter().flat_map(words_of);
-            all.skip(before as usize).take(words as usize).collect()
-        })
+            let slab = map("SLABS", slab.map.map(), 0, SLAB_WORDS / PAIR as usize)?;
+            self.mapped = Some((number, slab));
+        }
+        Ok(self.mapped.as_ref().map(|(_, slab)| slab))
     }
 
     /// Gives room back. Nobody may be reading it.

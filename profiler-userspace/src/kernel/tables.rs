@@ -162,7 +162,7 @@ impl TableStore for Tables {
         left_out
     }
 
-    fn rows(&self, table: &StoredTable, page: u32) -> Result<Vec<Row>> {
+    fn rows(&mut self, table: &StoredTable, page: u32) -> Result<Vec<Row>> {
         let place = page as usize * 2;
         let Some(&[first, count]) = table.directory.get(place..place + 2) else {
             return Ok(Vec::new());

@@ -145,6 +145,13 @@ pub(super) fn lay_over(rows: &[Row], new: &[Row], end: u32) -> Vec<Row> {
 
 /// A page's rows, with others in the place of one rule, wherever that holds. Both begin with the page.
 pub(super) fn fill(rows: &[Row], unread: u16, new: &[Row]) -> Vec<Row> {
+    if let [Row { rule, .. }] = rows
+        && *rule == unread
+    {
+        let mut all = new.to_vec();
+        all.dedup_by_key(|row| row.rule);
+        return all;
+    }
     let mut all: Vec<Row> = Vec::with_capacity(rows.len() + new.len());
     let (mut rows, mut new) = (rows.iter().peekable(), new.iter().peekable());
     let (mut old, mut read) = (RuleSet::MISSING, RuleSet::MISSING);

@@ -79,7 +79,7 @@ impl<T> CachedTable<T> {
     /// The rows of a page.
     fn rows<S: TableStore<Stored = T>>(
         &mut self,
-        store: &S,
+        store: &mut S,
         page: u32,
     ) -> Result<&mut Vec<Row>, S::Error> {
         Ok(match self.pages.entry(page) {

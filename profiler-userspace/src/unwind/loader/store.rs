@@ -43,7 +43,7 @@ pub trait TableStore: Send + 'static {
         runtime: u8,
     ) -> usize;
     /// The rows of one page of a table, by its number among those stored.
-    fn rows(&self, table: &Self::Stored, page: u32) -> Result<Vec<Row>, Self::Error>;
+    fn rows(&mut self, table: &Self::Stored, page: u32) -> Result<Vec<Row>, Self::Error>;
     /// Puts others in the place of the rows of some pages of a table, which is published for `keys`; false if there is no room, and
     /// nothing is changed. No walk sees some of these pages as they were and others as they are.
     fn replace(

@@ -45,7 +45,7 @@ impl<S: TableStore> TableCache<S> {
             if page_of(first) != page || first >= range.end {
                 continue;
             }
-            let of_page = table.rows(&self.store, outline.page_at(first)?).ok()?;
+            let of_page = table.rows(&mut self.store, outline.page_at(first)?).ok()?;
             rows.extend(
                 of_page
                     .iter()
@@ -195,7 +195,7 @@ impl<S: TableStore> TableCache<S> {
         key: CodeKey,
         change: impl FnOnce(
             &mut CachedTable<S::Stored>,
-            &S,
+            &mut S,
             &Outline,
         ) -> Result<BTreeSet<u32>, S::Error>,
     ) -> Result<bool, S::Error> {
@@ -205,7 +205,7 @@ impl<S: TableStore> TableCache<S> {
         let Some(outline) = table.outline.clone() else {
             return Ok(false);
         };
-        let changed = change(table, &self.store, &outline)?;
+        let changed = change(table, &mut self.store, &outline)?;
         let of_page = |&number| Some((number, table.pages.get(&number)?.clone()));
         let pages: Vec<(u32, Vec<Row>)> = changed.iter().filter_map(of_page).collect();
         table.changed.extend(changed);
