@@ -18,6 +18,7 @@ use object::pod::{Pod, from_bytes, slice_from_all_bytes};
 use object::read::elf::{FileHeader as _, ProgramHeader as _, SectionHeader as _};
 use std::cell::OnceCell;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
@@ -340,14 +341,31 @@ impl<'f> Image<'f> {
 
 /// At most `max` bytes of a file, fewer at its end.
 pub fn read_at(file: &File, offset: u64, max: usize) -> Vec<u8> {
+    let mut bytes = vec![0; most_held(file, offset, max)];
+    let mut count = 0;
+    while count < bytes.len() {
+        match file.read_at(&mut bytes[count..], offset.saturating_add(count as u64)) {
+            Ok(0) => break,
+            Ok(more) => count += more,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => return Vec::new(),
+        }
+    }
+    bytes.truncate(count);
+    bytes
+}
+
+/// How much memory is made for so many bytes.
+fn most_held(file: &File, offset: u64, max: usize) -> usize {
+    /// So little need not be compared with the file's length.
+    const LITTLE: usize = 64 << 10;
+    if max <= LITTLE {
+        return max;
+    }
     // Claimed sizes may be a lie; no more is held than the file has.
     let length = file.metadata().map_or(0, |metadata| metadata.len());
     let left = usize::try_from(length.saturating_sub(offset)).unwrap_or(usize::MAX);
-    let mut bytes = vec![0; max.min(left)];
-    match file.read_exact_at(&mut bytes, offset) {
-        Ok(()) => bytes,
-        Err(_) => Vec::new(),
-    }
+    max.min(left)
 }
 
 #[cfg(test)]
