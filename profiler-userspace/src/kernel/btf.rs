@@ -5,7 +5,7 @@
 //! described in the kernel's `Documentation/bpf/btf.rst`. General readers first index all 150,000 types,
 //! which took 96 ms and 41 MB here; looking for a dozen structs takes one scan that stores nothing.
 
-use crate::machine::TYPE_INFORMATION;
+use super::shared::TypeInformation;
 use memchr::{memchr_iter, memmem};
 use profiler_common::abi::Path;
 use std::collections::{HashMap, HashSet};
@@ -32,7 +32,7 @@ const KIND_TYPE_TAG: u32 = 18;
 /// is of the smallest kind, because only numbers are looked up. None if the kernel has no such function or no
 /// type information.
 pub(super) fn stand_in(function: &str) -> Option<aya::Btf> {
-    let bytes = std::fs::read(TYPE_INFORMATION).ok()?;
+    let bytes = TypeInformation::read().ok()?;
     let number = Btf::parse(&bytes)?.function(function)?;
     let fillers = number as usize - 1;
     let strings = format!("\0{function}\0");
@@ -60,8 +60,8 @@ pub(super) fn near_tracepoints(name: &str) -> String {
     const MOST: usize = 3;
     /// The Jaro-Winkler similarity, from 0 to 1, below which names are unrelated.
     const NEAR: f64 = 0.8;
-    let bytes = std::fs::read(TYPE_INFORMATION).unwrap_or_default();
-    let Some(btf) = Btf::parse(&bytes) else {
+    let bytes = TypeInformation::read();
+    let Some(btf) = bytes.as_deref().ok().and_then(Btf::parse) else {
         return "; its type information, which would list them, cannot be read".to_owned();
     };
     let known = btf

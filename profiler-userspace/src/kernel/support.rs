@@ -2,8 +2,8 @@
 
 use super::btf::Btf;
 use super::layout::{fault_layout, layout, structs};
+use super::shared::TypeInformation;
 use crate::cgroups::HierarchyKind;
-use crate::machine::TYPE_INFORMATION;
 use crate::probe::{Io, PageFaults};
 use profiler_common::abi::{
     CgroupLayout, FaultLayout, FileKinds, FileLayout, MappingLayout, TaskLayout,
@@ -85,8 +85,8 @@ impl Support {
 
     /// Asks the running kernel. Nothing here fails: what cannot be determined is absent.
     pub fn detect() -> Self {
-        let bytes = fs::read(TYPE_INFORMATION).unwrap_or_default();
-        let btf = Btf::parse(&bytes);
+        let bytes = TypeInformation::read();
+        let btf = bytes.as_deref().ok().and_then(Btf::parse);
         let structs = btf.as_ref().map(structs);
         let mapping = structs.as_ref().and_then(layout);
         let faults = match (btf.as_ref().zip(structs.as_ref()), mapping) {
