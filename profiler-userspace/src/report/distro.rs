@@ -7,7 +7,8 @@ use crate::object::BuildId;
 use crate::profile::fold::visible;
 use memchr::memmem::Finder;
 use std::cmp::Reverse;
-use std::ffi::OsStr;
+use std::collections::BinaryHeap;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -134,16 +135,16 @@ fn owner(lists: &Path, path: &Path) -> Option<String> {
     let wanted = path.as_os_str().as_bytes();
     // Packages may still call by its old name what lies below /usr today.
     let old = wanted.strip_prefix(b"/usr").unwrap_or(wanted);
-    let mut entries: Vec<PathBuf> = fs::read_dir(lists)
-        .ok()?
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|list| list.extension().is_some_and(|end| end == "list"))
-        .collect();
+    let names = fs::read_dir(lists).ok()?.flatten();
+    let names = names.map(|entry| entry.file_name());
+    let names = names.filter(|list| list.as_bytes().ends_with(b".list"));
     // Packages are called like what they hold, as a rule: the one that is meant comes first, and the others are not read.
-    entries.sort_by_cached_key(|list| (Reverse(likeness(list, path)), list.clone()));
+    let mut entries: BinaryHeap<(usize, Reverse<OsString>)> = names
+        .map(|list| (likeness(&list, path), Reverse(list)))
+        .collect();
     let finder = Finder::new(old);
-    entries.into_iter().find_map(|list| {
+    std::iter::from_fn(|| entries.pop()).find_map(|(_, Reverse(list))| {
+        let list = lists.join(list);
         let text = fs::read(&list).ok()?;
         let held = finder.find_iter(&text).any(|at| {
             let begin = text[..at].rsplit(|&byte| byte == b'\n').next();
@@ -157,8 +158,8 @@ fn owner(lists: &Path, path: &Path) -> Option<String> {
 }
 
 /// How many letters a list's name and a part of a path begin with alike.
-fn likeness(list: &Path, path: &Path) -> usize {
-    let name = list.file_name().unwrap_or_default().as_bytes();
+fn likeness(list: &OsStr, path: &Path) -> usize {
+    let name = list.as_bytes();
     let alike = |part: &OsStr| {
         let both = name.iter().zip(part.as_bytes());
         both.take_while(|(left, right)| left == right).count()
