@@ -78,8 +78,8 @@ impl CallTree {
         let mut calls = builder.calls();
         let mut known: HashMap<Shown, Place> = HashMap::default();
         let mut sums: IndexMap<Key, (u64, u64), RandomState> = IndexMap::default();
-        // Where each stack is there once, as in text, nothing would be met again.
-        let is_repeated = samples.len() > builder.stacks_of_profile();
+        // Where most stacks are there once, as in text, hardly anything would be met again.
+        let is_repeated = samples.len() / 2 > builder.stacks_of_profile();
         if !is_repeated {
             sums.reserve(samples.len());
         }

@@ -6,12 +6,13 @@
 use super::frame::{cpu_label, thread_label};
 use super::model::{Function, Labels, LabelsIndex, Line, Location, Profile, Sample};
 use super::normalized::{LocationIndex, NormalizedStackIndex};
+use super::numbers::Numbers;
 use super::paths::{Node, NodeIndex};
 use super::{Frame, FrameKind, FrameRef, WindowIndex};
 use foldhash::fast::RandomState;
 use hashbrown::{Equivalent, HashMap};
 use profiler_common::abi::{Fallbacks, StackEnd, ThreadState};
-use std::collections::hash_map::Entry;
+use std::hash::BuildHasher as _;
 use std::ops::Range;
 
 /// A frame, and where in its source it was.
@@ -70,7 +71,10 @@ pub struct FrameProfile {
     singles: HashMap<Single, LocationIndex, RandomState>,
     /// Frames with others in them, by their functions, the innermost first, and the kind of the outermost.
     locations: foldhash::HashMap<(Box<[Line]>, FrameKind), LocationIndex>,
-    samples: foldhash::HashMap<SampleKey, usize>,
+    samples: Numbers,
+    hashes: RandomState,
+    /// The group of each sample.
+    groups: Vec<u32>,
     group: u32,
     /// The stack before: neighbours in text mostly begin alike.
     last: Last,
@@ -125,15 +129,6 @@ struct Call {
     node: NodeIndex,
 }
 
-/// All that tells samples apart.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct SampleKey {
-    group: u32,
-    labels: LabelsIndex,
-    user: Option<NormalizedStackIndex>,
-    kernel: Option<NormalizedStackIndex>,
-}
-
 impl FrameProfile {
     /// Adds to this profile.
     pub fn new(profile: Profile) -> Self {
@@ -141,7 +136,9 @@ impl FrameProfile {
             profile,
             singles: HashMap::default(),
             locations: foldhash::HashMap::default(),
-            samples: foldhash::HashMap::default(),
+            samples: Numbers::default(),
+            hashes: RandomState::default(),
+            groups: Vec::new(),
             group: 0,
             last: Last::default(),
         }
@@ -210,24 +207,16 @@ impl FrameProfile {
                 .unwrap_or(stack.len()),
         };
         let is_kernel_alike = kernel == self.last.kernel;
-        let key = SampleKey {
-            group: self.group,
-            labels,
-            user: self.stack(0, stack, in_front..kernel, alike),
-            kernel: self.stack(
-                1,
-                stack,
-                kernel..stack.len(),
-                if is_kernel_alike { alike } else { 0 },
-            ),
-        };
+        let user = self.stack(0, stack, in_front..kernel, alike);
+        let alike = if is_kernel_alike { alike } else { 0 };
+        let kernel_stack = self.stack(1, stack, kernel..stack.len(), alike);
         self.last.labels = labels;
         self.last.in_front = in_front;
         self.last.kernel = kernel;
         let sample = Sample {
-            labels: key.labels,
-            user: key.user,
-            kernel: key.kernel,
+            labels,
+            user,
+            kernel: kernel_stack,
             thread_state: ThreadState::Running,
             reason: None,
             waker: None,
@@ -235,18 +224,22 @@ impl FrameProfile {
             weight,
             count,
         };
-        match self.samples.entry(key) {
-            Entry::Occupied(place) => {
-                let known = &mut self.profile.samples[*place.get()];
-                known.weight = known.weight.saturating_add(weight);
-                known.count = known.count.saturating_add(count);
-                *place.get()
-            }
-            Entry::Vacant(place) => {
-                self.profile.push(sample);
-                *place.insert(self.profile.samples.len() - 1)
-            }
+        let (groups, samples) = (&mut self.groups, &mut self.profile.samples);
+        let key = |group: u32, sample: &Sample| (group, sample.labels, sample.user, sample.kernel);
+        let own = key(self.group, &sample);
+        let new = u32::try_from(groups.len()).expect("fewer than 2^32 samples");
+        let is_it = |number: u32| key(groups[number as usize], &samples[number as usize]) == own;
+        let hash = self.hashes.hash_one(own);
+        let number = self.samples.get_or_insert(hash, new, is_it);
+        if number == new {
+            groups.push(self.group);
+            samples.push(sample);
+        } else {
+            let known = &mut samples[number as usize];
+            known.weight = known.weight.saturating_add(weight);
+            known.count = known.count.saturating_add(count);
         }
+        number as usize
     }
 
     /// About how much memory the profile takes, in bytes, beside the characters of names.

@@ -18,6 +18,7 @@ mod merge;
 mod model;
 mod narrow;
 pub mod normalized;
+mod numbers;
 pub mod off_cpu;
 mod off_cpu_view;
 pub(crate) mod outline;

@@ -3,9 +3,8 @@
 //! In: steps, each below another. Out: nodes, which know what is above them and have higher numbers than that.
 //! Never: recursion, or a limit of depth.
 
+use super::numbers::Numbers;
 use foldhash::fast::RandomState;
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
 use std::hash::{BuildHasher as _, Hash};
 use std::num::NonZeroU32;
 
@@ -40,51 +39,77 @@ pub struct Node<F> {
     pub frame: F,
 }
 
+/// So many nodes below one are looked through, the last first; others are found by their hashes. Most nodes are put below one that
+/// is new itself, and need no look at memory far away.
+const MOST_LOOKED_THROUGH: usize = 8;
+
 /// A tree that grows.
 #[derive(Clone, Debug)]
 pub(super) struct Paths<F> {
     nodes: Vec<Node<F>>,
-    /// Places of nodes, found by what these are: there may be millions of them.
-    numbers: HashTable<NodeIndex>,
+    /// For each node the last one below it that is looked through, and the one before it below the same.
+    links: Vec<Links>,
+    /// The last root that is looked through.
+    roots: Option<NodeIndex>,
+    /// Nodes that are not looked through.
+    others: Numbers,
     hashes: RandomState,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Links {
+    below: Option<NodeIndex>,
+    beside: Option<NodeIndex>,
 }
 
 impl<F> Default for Paths<F> {
     fn default() -> Self {
         Self {
             nodes: Vec::new(),
-            numbers: HashTable::new(),
+            links: Vec::new(),
+            roots: None,
+            others: Numbers::default(),
             hashes: RandomState::default(),
         }
     }
 }
 
 impl<F: Copy + Eq + Hash> Paths<F> {
-    /// Makes room for so many nodes: looking all of them up again as it grows takes as long as adding them.
-    pub(super) fn reserve(&mut self, nodes: usize) {
-        let hash = |index: &NodeIndex| self.hashes.hash_one(self.nodes[index.index()]);
-        self.numbers.reserve(nodes, hash);
-    }
-
     /// The node of a frame below another, which is added when it is not there yet.
     pub(super) fn child(&mut self, parent: Option<NodeIndex>, frame: F) -> NodeIndex {
+        let last = match parent {
+            Some(parent) => self.links[parent.index()].below,
+            None => self.roots,
+        };
+        let (mut at, mut count) = (last, 0);
+        while let Some(node) = at {
+            if self.nodes[node.index()].frame == frame {
+                return node;
+            }
+            at = self.links[node.index()].beside;
+            count += 1;
+        }
         let node = Node { parent, frame };
-        let hash = |node: &Node<F>| self.hashes.hash_one(node);
-        let nodes = &self.nodes;
-        let known = self.numbers.entry(
-            hash(&node),
-            |known| nodes[known.index()] == node,
-            |known| hash(&nodes[known.index()]),
-        );
-        match known {
-            Entry::Occupied(known) => *known.get(),
-            Entry::Vacant(place) => {
-                let index = NodeIndex::new(nodes.len());
-                place.insert(index);
-                self.nodes.push(node);
-                index
+        let next = NodeIndex::new(self.nodes.len());
+        if count == MOST_LOOKED_THROUGH {
+            let nodes = &self.nodes;
+            let hash = self.hashes.hash_one(node);
+            let is_it = |number: u32| nodes[number as usize] == node;
+            let number = self.others.get_or_insert(hash, next.number(), is_it);
+            if number != next.number() {
+                return NodeIndex::new(number as usize);
+            }
+            self.links.push(Links::default());
+        } else {
+            let (below, beside) = (None, last);
+            self.links.push(Links { below, beside });
+            match parent {
+                Some(parent) => self.links[parent.index()].below = Some(next),
+                None => self.roots = Some(next),
             }
         }
+        self.nodes.push(node);
+        next
     }
 
     /// The node of a whole path.
@@ -124,7 +149,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn equal_paths_are_one_node_and_read_back(drawn in vec(vec(0..3_u8, 0..6), 0..20)) {
+        fn equal_paths_are_one_node_and_read_back(drawn in vec(vec(0..12_u8, 0..3), 0..80)) {
             let mut paths = Paths::default();
             let nodes: Vec<_> = drawn.iter().map(|path| paths.place(path.iter().copied())).collect();
             for (path, node) in drawn.iter().zip(&nodes) {

@@ -183,10 +183,8 @@ impl<'a> Builder<'a> {
 
     /// A tree without nodes.
     pub(super) fn calls(&self) -> Calls {
-        let mut paths = Paths::default();
-        paths.reserve(self.profile.stacks.node_count());
         Calls {
-            paths,
+            paths: Paths::default(),
             put: vec![None; self.profile.stacks.node_count()],
             labels: None,
             way: Vec::new(),

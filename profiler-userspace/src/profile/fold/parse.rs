@@ -296,7 +296,7 @@ fn split_weight<'a>(
     text: &'a str,
     weights: &mut Weights,
 ) -> Result<(&'a str, u128), ParseError> {
-    let Some((stack, word)) = text.rsplit_once([' ', '\t']) else {
+    let Some((stack, word)) = split_last_word(text) else {
         return Err(ParseError::NoWeight {
             line,
             text: excerpt(text),
@@ -309,10 +309,16 @@ fn split_weight<'a>(
         });
     };
     let stack = stack.trim_ascii_end();
-    match stack.rsplit_once([' ', '\t']) {
+    match split_last_word(stack) {
         Some((_, first)) if reads_as_number(first) => Err(ParseError::TwoWeights { line }),
         _ => Ok((stack, weight)),
     }
+}
+
+/// The parts before and behind the last blank. Most stacks have none, and all of them is looked at.
+fn split_last_word(text: &str) -> Option<(&str, &str)> {
+    let blank = memchr::memrchr2(b' ', b'\t', text.as_bytes())?;
+    Some((&text[..blank], &text[blank + 1..]))
 }
 
 /// So much of hostile text as an error can quote.
