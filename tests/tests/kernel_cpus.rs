@@ -6,7 +6,7 @@ use std::process::{Child, Command};
 use std::thread::sleep;
 use std::time::Duration;
 
-use flame_bpf_tests::{Invocation, Program, kernel_test, require, tool};
+use flame_bpf_tests::{Folded, Invocation, Program, Stack, kernel_test, require, tool};
 use rustix::process::Signal;
 
 /// The last CPU of those that run, with the switch that turns it off. On again when this is dropped.
@@ -43,6 +43,22 @@ impl Drop for Killed {
     }
 }
 
+/// A program that works on this CPU alone.
+fn work_on(cpu: u32) -> Killed {
+    let workload = Command::new("taskset")
+        .args(["-c", &cpu.to_string()])
+        .arg(Program::c("shares").path())
+        .stdout(std::process::Stdio::null())
+        .spawn();
+    Killed(workload.expect("taskset is there"))
+}
+
+/// Whether there are samples of the program on this CPU.
+fn has_work_on(folded: &Folded, cpu: u32) -> bool {
+    let on_it = |stack: &Stack| stack.has("work_round") && stack.root() == format!("[cpu {cpu}]");
+    folded.any(on_it)
+}
+
 #[kernel_test]
 fn a_cpu_that_comes_is_sampled_and_one_that_goes_is_named() {
     require!(tool("taskset"));
@@ -51,13 +67,8 @@ fn a_cpu_that_comes_is_sampled_and_one_that_goes_is_named() {
     let mut running = Invocation::new("-f -a -F 199 --per-cpu").start();
     running.wait_until_attached();
     switch.turn("1").expect("it was turned on before");
-    let cpu = switch.1.to_string();
-    let workload = Command::new("taskset")
-        .args(["-c", &cpu])
-        .arg(Program::c("shares").path())
-        .stdout(std::process::Stdio::null())
-        .spawn();
-    let workload = Killed(workload.expect("taskset is there"));
+    let cpu = switch.1;
+    let workload = work_on(cpu);
     // One second until the list of CPUs is read, and one of samples.
     sleep(Duration::from_millis(2500));
     drop(workload);
@@ -69,8 +80,26 @@ fn a_cpu_that_comes_is_sampled_and_one_that_goes_is_named() {
         .expect_stderr(&format!("CPU {cpu} came online after"))
         .expect_stderr("went offline after");
     let folded = run.folded();
-    let on_it = |stack: &flame_bpf_tests::Stack| {
-        stack.has("work_round") && stack.root() == format!("[cpu {cpu}]")
-    };
-    assert!(folded.any(on_it), "{folded}");
+    assert!(has_work_on(&folded, cpu), "{folded}");
+}
+
+#[kernel_test]
+fn a_cpu_that_goes_and_returns_at_once_is_sampled_again() {
+    require!(tool("taskset"));
+    let switch = require!(Switch::find());
+    let cpu = switch.1;
+    let mut running = Invocation::new("-f -a -F 199 --per-cpu").start();
+    running.wait_until_attached();
+    switch.turn("0").expect("it was turned off before");
+    switch.turn("1").expect("it was turned on before");
+    // One second until it is looked at, and one of samples.
+    sleep(Duration::from_millis(1500));
+    let workload = work_on(cpu);
+    sleep(Duration::from_millis(1000));
+    drop(workload);
+    running.signal(Signal::INT);
+    let run = running.finish().expect_no_panic().expect_code(0);
+    let run = run.expect_stderr(&format!("CPU {cpu} went offline after"));
+    let folded = run.folded();
+    assert!(has_work_on(&folded, cpu), "{folded}");
 }

@@ -1,6 +1,7 @@
 //! CPUs that come online and go offline while a recording goes on.
 //!
 //! In: the list of CPUs that are online, each second. Out: those to begin with and to let go of, and what to say of it at the end.
+//! One that goes and returns between two looks, as all but one do while the machine is suspended, is both: its events are dead.
 
 use crate::kernel::{self, Kernel};
 use crate::report::findings::Finding;
@@ -8,7 +9,7 @@ use crate::text::number::counted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// How often the list is read, which takes some 20 µs.
+/// How often the list is read, which takes some 20 µs, and for each CPU its time online, 2 µs.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// With more changes than this, they are counted.
@@ -16,7 +17,8 @@ const MOST_SAID: usize = 4;
 
 /// The CPUs that are sampled.
 pub(super) struct CpuWatch {
-    sampled: BTreeSet<u32>,
+    /// With which time online it is of each.
+    sampled: Times,
     /// Those that were named; none if all are sampled.
     named: Option<BTreeSet<u32>>,
     next: Instant,
@@ -32,7 +34,10 @@ enum Change {
     Went(Duration),
 }
 
-/// CPUs to begin with and to let go of.
+/// CPUs, and which of their times online it is, where that is known.
+type Times = BTreeMap<u32, Option<u64>>;
+
+/// CPUs to begin with and to let go of; those that went and returned are both.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Difference {
     came: Vec<u32>,
@@ -40,10 +45,10 @@ struct Difference {
 }
 
 impl CpuWatch {
-    /// Sampling on these, of all or of those that were named.
+    /// Sampling on these, of all or of those that were named. Begins before anything is attached.
     pub(super) fn new(sampled: &[u32], named: Option<&[u32]>) -> Self {
         Self {
-            sampled: sampled.iter().copied().collect(),
+            sampled: times(sampled),
             named: named.map(|cpus| cpus.iter().copied().collect()),
             next: Instant::now() + EVERY,
             changes: BTreeMap::new(),
@@ -61,6 +66,7 @@ impl CpuWatch {
         let Ok(online) = kernel::online_cpus() else {
             return;
         };
+        let online = times(&online);
         let difference = self.difference(&online);
         if difference == Difference::default() {
             return;
@@ -72,7 +78,10 @@ impl CpuWatch {
         }
         for &cpu in &difference.came {
             match kernel.follow_cpus(&[cpu], &[]) {
-                Ok(()) => self.note(cpu, Change::Came(elapsed)),
+                Ok(()) => {
+                    self.note(cpu, Change::Came(elapsed));
+                    self.sampled.insert(cpu, online[&cpu]);
+                }
                 // It may not be ready yet: the next look tries again.
                 Err(error) => {
                     let error = anyhow::Error::from(error);
@@ -84,23 +93,25 @@ impl CpuWatch {
         }
     }
 
-    fn difference(&self, online: &[u32]) -> Difference {
-        let online: BTreeSet<u32> = online.iter().copied().collect();
+    fn difference(&self, online: &Times) -> Difference {
         let is_wanted = |cpu: &u32| self.named.as_ref().is_none_or(|named| named.contains(cpu));
+        let only = |these: &Times, others: &Times| -> Vec<u32> {
+            let other = these
+                .iter()
+                .filter(|(cpu, time)| others.get(cpu) != Some(time));
+            other.map(|(cpu, _)| *cpu).collect()
+        };
+        let mut came = only(online, &self.sampled);
+        came.retain(is_wanted);
         Difference {
-            came: (online.difference(&self.sampled).copied())
-                .filter(is_wanted)
-                .collect(),
-            went: self.sampled.difference(&online).copied().collect(),
+            came,
+            went: only(&self.sampled, online),
         }
     }
 
     fn note(&mut self, cpu: u32, change: Change) {
         match change {
-            Change::Came(_) => {
-                self.refused = None;
-                self.sampled.insert(cpu);
-            }
+            Change::Came(_) => self.refused = None,
             Change::Went(_) => {
                 self.sampled.remove(&cpu);
             }
@@ -128,6 +139,11 @@ impl CpuWatch {
     }
 }
 
+fn times(cpus: &[u32]) -> Times {
+    let time = |cpu: &u32| (*cpu, kernel::time_online(*cpu));
+    cpus.iter().map(time).collect()
+}
+
 impl Change {
     fn said(&self) -> String {
         match self {
@@ -144,20 +160,41 @@ impl Change {
 mod tests {
     use super::*;
 
+    /// Sampling on these, each in the first time that it is online.
+    fn watch(sampled: &[u32], named: Option<&[u32]>) -> CpuWatch {
+        CpuWatch {
+            sampled: online(sampled, 1),
+            ..CpuWatch::new(&[], named)
+        }
+    }
+
+    fn online(cpus: &[u32], time: u64) -> Times {
+        cpus.iter().map(|cpu| (*cpu, Some(time))).collect()
+    }
+
     #[test]
     fn cpus_that_come_are_sampled_if_they_are_wanted() {
-        let watch = CpuWatch::new(&[0, 1], None);
-        assert_eq!(watch.difference(&[0, 1]), Difference::default());
-        let difference = watch.difference(&[0, 2, 3]);
+        let all = watch(&[0, 1], None);
+        assert_eq!(all.difference(&online(&[0, 1], 1)), Difference::default());
+        let difference = all.difference(&online(&[0, 2, 3], 1));
         assert_eq!((difference.came, difference.went), (vec![2, 3], vec![1]));
-        let watch = CpuWatch::new(&[1], Some(&[1, 3]));
-        let difference = watch.difference(&[0, 2, 3]);
+        let named = watch(&[1], Some(&[1, 3]));
+        let difference = named.difference(&online(&[0, 2, 3], 1));
         assert_eq!((difference.came, difference.went), (vec![3], vec![1]));
     }
 
     #[test]
+    fn a_cpu_that_went_and_returned_between_two_looks_has_done_both() {
+        let all = watch(&[0, 1], None);
+        let mut now = online(&[0, 1], 1);
+        now.insert(1, Some(2));
+        let difference = all.difference(&now);
+        assert_eq!((difference.came, difference.went), (vec![1], vec![1]));
+    }
+
+    #[test]
     fn what_came_and_went_is_said() {
-        let mut watch = CpuWatch::new(&[0, 1], None);
+        let mut watch = watch(&[0, 1], None);
         assert!(watch.findings().is_empty());
         let at = Duration::from_secs;
         watch.note(1, Change::Went(at(2)));
@@ -170,7 +207,6 @@ mod tests {
             texts(&watch),
             ["CPU 1 went offline after 2 s, came online after 5 s and was sampled from then on"]
         );
-        assert_eq!(watch.difference(&[0, 1]), Difference::default());
         for round in 3..9 {
             watch.note(1, Change::Went(at(2 * round)));
             watch.note(1, Change::Came(at(2 * round + 1)));

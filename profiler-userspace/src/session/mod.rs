@@ -22,6 +22,7 @@ mod urgency;
 mod user;
 mod warm_up;
 
+use self::cpus::CpuWatch;
 use crate::desktop;
 use crate::kernel::{Kernel, Support};
 use crate::output::sink::Sink;
@@ -92,6 +93,7 @@ async fn record(plan: &Plan, check: &dyn Fn() -> Result<(), String>) -> Result<O
     let watched = Watched::of(&mut plan)?;
     let plan = &plan;
     let cpus = cpus(plan.cpus.as_deref()).map_err(doctor::referred)?;
+    let cpu_watch = CpuWatch::new(&cpus, plan.cpus.as_deref());
     let mut signals = Signals::listen()?;
     let suspended = match &plan.launch {
         Some(command) => {
@@ -131,7 +133,7 @@ async fn record(plan: &Plan, check: &dyn Fn() -> Result<(), String>) -> Result<O
         recording_info.remark(Finding::note(lack.to_string()));
     }
     print_details(&plan, &kernel);
-    let mut session = Session::new(&plan, kernel, handler, &cpus)?;
+    let mut session = Session::new(&plan, kernel, handler, cpu_watch)?;
     // A command about to be launched waits for us alone, which is no concern of anybody's.
     if let Some(waits) = plan.waits()
         && plan.target != Target::Launched

@@ -58,7 +58,7 @@ impl Session {
         plan: &Plan,
         kernel: Kernel,
         handler: EventHandler,
-        cpus: &[u32],
+        cpus: CpuWatch,
     ) -> Result<Self> {
         let events = kernel
             .events_fd()
@@ -76,7 +76,7 @@ impl Session {
             stopped: None,
             timeline: Timeline::of(plan),
             events,
-            cpus: CpuWatch::new(cpus, plan.cpus.as_deref()),
+            cpus,
         })
     }
 
