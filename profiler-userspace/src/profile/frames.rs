@@ -133,12 +133,12 @@ impl FrameProfile {
     /// Adds to this profile.
     pub fn new(profile: Profile) -> Self {
         Self {
+            groups: vec![0; profile.samples.len()],
             profile,
             singles: HashMap::default(),
             locations: foldhash::HashMap::default(),
             samples: Numbers::default(),
             hashes: RandomState::default(),
-            groups: Vec::new(),
             group: 0,
             last: Last::default(),
         }
