@@ -4,7 +4,6 @@
 //! [`Rule::UNSUPPORTED`] from there on; one that cannot be parsed at all is left out. Each byte is read a
 //! bounded number of times, whatever the sections contain.
 
-mod plain;
 mod usual;
 
 use super::found::{Change, Found, Stretch, count};
@@ -20,7 +19,7 @@ use profiler_common::abi::Rule;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
-use usual::{Unusual, Usual};
+use usual::Usual;
 
 /// The most shared entries (CIEs). Honest sections stay far below, because linkers merge them into a few, or
 /// a few for each source file; hostile ones would be held in memory many times over.
@@ -90,10 +89,8 @@ fn describe_linkage(sources: &Sources, found: &mut Found) {
 #[derive(Debug)]
 struct Common<'a> {
     entry: CommonInformationEntry<Slice<'a>>,
-    /// Whether addresses in its descriptions are [written as usual](usual::ENCODING).
+    /// Whether its descriptions are [written as usual](usual::ENCODING), and begin as most do.
     is_usual: bool,
-    /// Whether its descriptions begin as [most do](plain).
-    is_plain: bool,
     factors: Factors,
     /// The state at the beginning.
     initial: Result<State, Nonsense>,
@@ -166,7 +163,7 @@ struct Reading<'a, 'bases, S> {
     /// could overlap.
     budget: usize,
     program: Program,
-    rules: plain::Rules,
+    rules: usual::Rules,
 }
 
 impl<'a, 'bases, S> Reading<'a, 'bases, S>
@@ -181,7 +178,7 @@ where
             budget: section.section().len(),
             section: section.clone(),
             program: Program::new(),
-            rules: plain::Rules::new(),
+            rules: usual::Rules::new(),
         }
     }
 
@@ -212,17 +209,34 @@ where
         code: &[Range<u64>],
         found: &mut Found,
     ) {
-        match partial.parse(|_, _, _| Ok(common.entry.clone())) {
-            Ok(entry) => {
-                let addresses = entry.initial_address()..entry.end_address();
-                let section = self.section.clone();
-                let mut instructions = entry.instructions(&section, self.bases);
-                let next = || instructions.next().map_err(|_| Broken::Invalid);
-                let taken = self.describe_any(addresses, common, code, found, next);
-                debug_assert!(taken.is_ok(), "the general reader knows all");
+        let Ok(entry) = partial.parse(|_, _, _| Ok(common.entry.clone())) else {
+            found.statistics.broken += 1;
+            return;
+        };
+        let addresses = entry.initial_address()..entry.end_address();
+        let section = self.section.clone();
+        let mut instructions = entry.instructions(&section, self.bases);
+        let next = || instructions.next().map_err(|_| Nonsense);
+        let taken = self.describe(addresses, code, found, |reading, code, found| {
+            let mut noting = Noting {
+                found,
+                signal: common.entry.is_signal_trampoline(),
+                last: None,
+            };
+            let stopped = match &common.initial {
+                Ok(initial) => {
+                    reading.program.begin(initial);
+                    reading.follow(next, &common.factors, code.clone(), &mut noting)
+                }
+                Err(Nonsense) => Err((0, Nonsense)),
+            };
+            if let Err((after, Nonsense)) = stopped {
+                noting.note_rule(after, Rule::UNSUPPORTED);
+                found.statistics.broken += 1;
             }
-            Err(_) => found.statistics.broken += 1,
-        }
+            Some(())
+        });
+        debug_assert!(taken.is_some(), "the general reader knows all");
     }
 
     /// Adds what a description of the usual kind says, which `bytes` begin with; false if it is of another.
@@ -239,29 +253,20 @@ where
         let usual = address.and_then(|address| Usual::of(bytes, address));
         let Some(Usual {
             addresses,
-            mut instructions,
+            instructions,
         }) = usual
         else {
             return false;
         };
-        if common.is_plain {
-            let bytes = instructions.0;
-            let plain = |reading: &mut Self, code: &Range<u64>, found: &mut Found| {
-                let length = (code.end - code.start) as u32;
-                let Found { changes, rules, .. } = found;
-                plain::follow(bytes, length, &mut reading.rules, |after, rule| {
-                    let rule = rules.place(rule);
-                    changes.push(Change { after, rule });
-                })
-                .ok_or(Unusual)
-            };
-            if self.describe(addresses.clone(), code, found, plain).is_ok() {
-                return true;
-            }
-        }
-        let next = || instructions.next().map_err(|Unusual| Broken::Unusual);
-        self.describe_any(addresses, common, code, found, next)
-            .is_ok()
+        let read = |reading: &mut Self, code: &Range<u64>, found: &mut Found| {
+            let length = (code.end - code.start) as u32;
+            let Found { changes, rules, .. } = found;
+            usual::follow(instructions, length, &mut reading.rules, |after, rule| {
+                let rule = rules.place(rule);
+                changes.push(Change { after, rule });
+            })
+        };
+        self.describe(addresses, code, found, read).is_some()
     }
 
     /// The shared entry at `offset` and its initial state; none if it cannot be read.
@@ -316,94 +321,60 @@ where
         if entry.return_address_register().0 != x86_64::RETURN_ADDRESS {
             initial = Err(Nonsense);
         }
-        let is_plain = factors.code == 1
+        let is_usual = entry.fde_address_encoding() == Some(usual::ENCODING)
+            && factors.code == 1
             && factors.stack == -8
             && !entry.is_signal_trampoline()
-            && initial.as_ref().is_ok_and(x86_64::begins_plainly);
+            && initial.as_ref().is_ok_and(x86_64::begins_as_usual);
         Some(Common {
-            is_usual: entry.fde_address_encoding() == Some(usual::ENCODING),
-            is_plain,
+            is_usual,
             entry,
             factors,
             initial,
         })
     }
 
-    /// Adds the code and the changes of one description; nothing if its instructions are unusual.
-    fn describe_any(
-        &mut self,
-        addresses: Range<u64>,
-        common: &Common<'a>,
-        code: &[Range<u64>],
-        found: &mut Found,
-        next: impl FnMut() -> Result<Option<CallFrameInstruction<usize>>, Broken>,
-    ) -> Result<(), Unusual> {
-        self.describe(addresses, code, found, |reading, code, found| {
-            let mut noting = Noting {
-                found,
-                signal: common.entry.is_signal_trampoline(),
-                last: None,
-            };
-            let stopped = match &common.initial {
-                Ok(initial) => {
-                    reading.program.begin(initial);
-                    reading.follow(next, &common.factors, code.clone(), &mut noting)
-                }
-                Err(Nonsense) => Err((0, Broken::Invalid)),
-            };
-            match stopped {
-                Ok(()) => {}
-                Err((after, Broken::Invalid)) => {
-                    noting.note_rule(after, Rule::UNSUPPORTED);
-                    found.statistics.broken += 1;
-                }
-                Err((_, Broken::Unusual)) => return Err(Unusual),
-            }
-            Ok(())
-        })
-    }
-
-    /// Adds the code of one description, and the changes that `read` finds in it; nothing if it finds something unusual.
+    /// Adds the code of one description, and the changes that `read` finds in it; nothing if it finds none that it knows.
     fn describe(
         &mut self,
         addresses: Range<u64>,
         code: &[Range<u64>],
         found: &mut Found,
-        read: impl FnOnce(&mut Self, &Range<u64>, &mut Found) -> Result<(), Unusual>,
-    ) -> Result<(), Unusual> {
+        read: impl FnOnce(&mut Self, &Range<u64>, &mut Found) -> Option<()>,
+    ) -> Option<()> {
         let before = code.partition_point(|part| part.start <= addresses.start);
         let part = code.get(..before).and_then(<[_]>::last);
         let Some(part) = part.filter(|part| part.contains(&addresses.start)) else {
             found.statistics.strays += 1;
-            return Ok(());
+            return Some(());
         };
         let end = addresses.end.min(part.end);
         let bytes = u32::try_from(end.saturating_sub(addresses.start));
         if !bytes.is_ok_and(|bytes| bytes > 0) {
             found.statistics.strays += 1;
-            return Ok(());
+            return Some(());
         }
         let addresses = addresses.start..end;
         let first = count(found.changes.len());
-        if let Err(Unusual) = read(self, &addresses, found) {
+        if read(self, &addresses, found).is_none() {
             found.changes.truncate(first as usize);
-            return Err(Unusual);
+            return None;
         }
         found.stretches.push(Stretch {
             addresses,
             changes: first..count(found.changes.len()),
         });
-        Ok(())
+        Some(())
     }
 
     /// Runs the instructions for `code`. Returns the offset from which they cannot be run, if any.
     fn follow(
         &mut self,
-        mut next: impl FnMut() -> Result<Option<CallFrameInstruction<usize>>, Broken>,
+        mut next: impl FnMut() -> Result<Option<CallFrameInstruction<usize>>, Nonsense>,
         factors: &Factors,
         code: Range<u64>,
         noting: &mut Noting<'_>,
-    ) -> Result<(), (u32, Broken)> {
+    ) -> Result<(), (u32, Nonsense)> {
         let mut after = 0;
         loop {
             let effect = match next() {
@@ -411,15 +382,15 @@ where
                 // all of them are stored.
                 Ok(Some(ref instruction)) => self.program.run(instruction, factors, &self.section),
                 Ok(None) => break,
-                Err(broken) => return Err((after, broken)),
+                Err(Nonsense) => return Err((after, Nonsense)),
             };
-            let effect = effect.map_err(|Nonsense| (after, Broken::Invalid))?;
+            let effect = effect.map_err(|nonsense| (after, nonsense))?;
             let next = match effect {
                 Effect::State => continue,
                 Effect::Advance(bytes) => u64::from(after).saturating_add(bytes),
                 Effect::Jump(address) => match address.checked_sub(code.start) {
                     Some(next) if next >= u64::from(after) => next,
-                    _ => return Err((after, Broken::Invalid)),
+                    _ => return Err((after, Nonsense)),
                 },
             };
             if let Some(state) = self.program.changed() {
@@ -435,15 +406,6 @@ where
         }
         Ok(())
     }
-}
-
-/// Why instructions end early.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Broken {
-    /// They are invalid.
-    Invalid,
-    /// The general reader knows more.
-    Unusual,
 }
 
 /// Collects the changes of one description.

@@ -32,7 +32,7 @@ pub(super) fn rule(state: &State, signal: bool) -> Rule {
 
 /// The state of functions that keep their return address where calls put it: the CFA is so many bytes above a register, and rbp
 /// and rbx are saved so many words below it, or not.
-fn plain_state(base: u8, bytes: u32, fp: Option<u16>, bx: Option<u16>) -> State {
+fn usual_state(base: u8, bytes: u32, fp: Option<u16>, bx: Option<u16>) -> State {
     let saved = |words: Option<u16>| {
         words.map_or(Saved::Same, |words| Saved::Offset(-8 * i64::from(words)))
     };
@@ -48,13 +48,13 @@ fn plain_state(base: u8, bytes: u32, fp: Option<u16>, bx: Option<u16>) -> State 
 }
 
 /// The rule for such a state.
-pub(super) fn plain(base: u8, bytes: u32, fp: Option<u16>, bx: Option<u16>) -> Rule {
-    rule(&plain_state(base, bytes, fp, bx), false)
+pub(super) fn usual_rule(base: u8, bytes: u32, fp: Option<u16>, bx: Option<u16>) -> Rule {
+    rule(&usual_state(base, bytes, fp, bx), false)
 }
 
 /// Whether this is the state of such functions at their first instruction.
-pub(super) fn begins_plainly(state: &State) -> bool {
-    *state == plain_state(RSP, 8, None, None)
+pub(super) fn begins_as_usual(state: &State) -> bool {
+    *state == usual_state(RSP, 8, None, None)
 }
 
 /// The rule if the return address is not in the word below the CFA; an inner none if no rule expresses it.

@@ -1,9 +1,13 @@
 //! Descriptions as compilers write nearly all of them, read without detours: some tenths of a microsecond each.
 //!
-//! In: the bytes of a description in `.eh_frame`. Out: its code and its instructions. What is of another kind is
-//! left to the general reader, which says the same of these.
+//! In: the bytes of a description in `.eh_frame` whose shared entry says where calls put the return address, and no more. Out: its
+//! code, and from which offset on which rule holds, in one pass over the bytes. A description of another kind is left to the general
+//! reader, which says the same of these.
 
-use gimli::{CallFrameInstruction, DwEhPe, Register};
+use super::super::x86_64;
+use gimli::DwEhPe;
+use profiler_common::abi::Rule;
+use profiler_common::walk::x86_64::{RBP, RBX, RSP};
 use std::ops::Range;
 
 /// How addresses are written: signed halves, relative to themselves.
@@ -25,7 +29,7 @@ const MORE: usize = 12;
 pub(super) struct Usual<'a> {
     /// The addresses of its code.
     pub(super) addresses: Range<u64>,
-    pub(super) instructions: Instructions<'a>,
+    pub(super) instructions: &'a [u8],
 }
 
 impl<'a> Usual<'a> {
@@ -43,80 +47,170 @@ impl<'a> Usual<'a> {
         let more = number(&mut rest)?;
         Some(Self {
             addresses: begin..begin.checked_add(bytes)?,
-            instructions: Instructions(rest.get(usize::try_from(more).ok()?..)?),
+            instructions: rest.get(usize::try_from(more).ok()?..)?,
         })
     }
 }
 
-/// Instructions of a description.
-pub(super) struct Instructions<'a>(pub(super) &'a [u8]);
+/// Where the CFA is, and where rbp and rbx are saved, in one word: the register (8 bits), the bytes added to it (24), and how many
+/// words below the CFA each is saved, and one; zero where it is not.
+type Packed = u64;
 
-/// An instruction that compilers hardly write.
-pub(super) struct Unusual;
+/// The offset of each part of [`Packed`] in bits.
+const OFFSET: u32 = 8;
+const SAVED_RBP: u32 = 32;
+const SAVED_RBX: u32 = 48;
 
-impl Instructions<'_> {
-    /// The next instruction; none at their end.
-    #[inline]
-    pub(super) fn next(&mut self) -> Result<Option<CallFrameInstruction<usize>>, Unusual> {
-        let Some((&code, mut rest)) = self.0.split_first() else {
-            return Ok(None);
-        };
-        let instruction = decode(code, &mut rest).ok_or(Unusual)?;
-        self.0 = rest;
-        Ok(Some(instruction))
+/// At the first instruction.
+const BEGIN: Packed = RSP as u64 | 8 << OFFSET;
+
+/// States that are set aside at a time, at most. Compilers write one.
+const MAX_DEPTH: usize = 4;
+
+/// The binary logarithm of how many rules are remembered.
+const REMEMBERED_BITS: u32 = 9;
+
+/// Rules that were made, by what they say. A few are asked for all the time.
+#[derive(Debug)]
+pub(super) struct Rules(Box<[(Packed, Rule); 1 << REMEMBERED_BITS]>);
+
+impl Rules {
+    /// None yet.
+    pub(super) fn new() -> Self {
+        // No state is zero: each has a register.
+        Self(Box::new([(0, Rule::MISSING); 1 << REMEMBERED_BITS]))
+    }
+
+    fn rule(&mut self, state: Packed) -> Rule {
+        let place = state.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - REMEMBERED_BITS);
+        let remembered = &mut self.0[place as usize];
+        if remembered.0 != state {
+            *remembered = (state, rule(state));
+        }
+        remembered.1
     }
 }
 
-/// See DWARF 5, section 7.24.
-#[inline]
-fn decode(code: u8, rest: &mut &[u8]) -> Option<CallFrameInstruction<usize>> {
-    use CallFrameInstruction as I;
-    let low = code & 0x3f;
-    let low_register = Register(low.into());
-    Some(match code >> 6 {
-        1 => I::AdvanceLoc { delta: low.into() },
-        2 => I::Offset {
-            register: low_register,
-            factored_offset: number(rest)?,
-        },
-        3 => I::Restore {
-            register: low_register,
-        },
-        _ => match low {
-            0x00 => I::Nop,
-            0x02 => I::AdvanceLoc {
-                delta: u8::from_le_bytes(array(rest)?).into(),
-            },
-            0x03 => I::AdvanceLoc {
-                delta: u16::from_le_bytes(array(rest)?).into(),
-            },
-            0x04 => I::AdvanceLoc {
-                delta: u32::from_le_bytes(array(rest)?),
-            },
-            0x0a => I::RememberState,
-            0x0b => I::RestoreState,
-            0x0c => I::DefCfa {
-                register: register(rest)?,
-                offset: number(rest)?,
-            },
-            0x0d => I::DefCfaRegister {
-                register: register(rest)?,
-            },
-            0x0e => I::DefCfaOffset {
-                offset: number(rest)?,
-            },
-            _ => return None,
-        },
-    })
+fn rule(state: Packed) -> Rule {
+    let saved = |place: u32| ((state >> place) as u16).checked_sub(1);
+    let bytes = (state as u32) >> OFFSET;
+    x86_64::usual_rule(state as u8, bytes, saved(SAVED_RBP), saved(SAVED_RBX))
 }
 
-fn register(rest: &mut &[u8]) -> Option<Register> {
-    u16::try_from(number(rest)?).ok().map(Register)
+/// Calls `note` with each offset from which another rule holds, in code of so many bytes. None if an instruction is of another
+/// kind.
+pub(super) fn follow(
+    instructions: &[u8],
+    bytes: u32,
+    rules: &mut Rules,
+    mut note: impl FnMut(u32, Rule),
+) -> Option<()> {
+    let (mut rest, mut after) = (instructions, 0);
+    let (mut state, mut aside, mut depth) = (BEGIN, [BEGIN; MAX_DEPTH], 0);
+    // Noted last; at first, what no state is.
+    let (mut noted, mut last) = (0, None);
+    let mut tell = |after: u32, state: Packed| {
+        if state != noted {
+            noted = state;
+            let rule = rules.rule(state);
+            if last != Some(rule) {
+                last = Some(rule);
+                note(after, rule);
+            }
+        }
+    };
+    while let Some((&code, behind)) = rest.split_first() {
+        rest = behind;
+        let low = code & 0x3f;
+        let delta = match code >> 6 {
+            1 => u32::from(low),
+            2 => {
+                let words = u16::try_from(number(&mut rest)?).ok()?.checked_add(1)?;
+                if let Some(place) = place(low)? {
+                    state = with_saved(state, place, words);
+                }
+                continue;
+            }
+            3 => {
+                if let Some(place) = place(low)? {
+                    state = with_saved(state, place, 0);
+                }
+                continue;
+            }
+            _ => match low {
+                0x00 => continue,
+                0x02 => u8::from_le_bytes(array(&mut rest)?).into(),
+                0x03 => u16::from_le_bytes(array(&mut rest)?).into(),
+                0x04 => u32::from_le_bytes(array(&mut rest)?),
+                0x0a => {
+                    *aside.get_mut(depth)? = state;
+                    depth += 1;
+                    continue;
+                }
+                0x0b => {
+                    depth = depth.checked_sub(1)?;
+                    state = aside[depth];
+                    continue;
+                }
+                0x0c => {
+                    state = with_register(state, number(&mut rest)?)?;
+                    state = with_bytes(state, number(&mut rest)?)?;
+                    continue;
+                }
+                0x0d => {
+                    state = with_register(state, number(&mut rest)?)?;
+                    continue;
+                }
+                0x0e => {
+                    state = with_bytes(state, number(&mut rest)?)?;
+                    continue;
+                }
+                _ => return None,
+            },
+        };
+        tell(after, state);
+        match after.checked_add(delta) {
+            Some(next) if next < bytes => after = next,
+            _ => return Some(()),
+        }
+    }
+    tell(after, state);
+    Some(())
+}
+
+/// Where it is said that a register is saved; an inner none for one that is not followed. None for the return address and the
+/// stack pointer: these are saved as usual.
+#[expect(clippy::option_option, reason = "of no interest, or unusual")]
+fn place(register: u8) -> Option<Option<u32>> {
+    match register {
+        RBP => Some(Some(SAVED_RBP)),
+        RBX => Some(Some(SAVED_RBX)),
+        RSP => None,
+        other if u16::from(other) == x86_64::RETURN_ADDRESS => None,
+        _ => Some(None),
+    }
+}
+
+/// With the CFA by another register; none for one that is not usual.
+fn with_register(state: Packed, register: u64) -> Option<Packed> {
+    (1..16)
+        .contains(&register)
+        .then_some(state & !0xff | register)
+}
+
+/// With other bytes added to the register; none where they are too many.
+fn with_bytes(state: Packed, bytes: u64) -> Option<Packed> {
+    (bytes < 1 << 24).then_some(state & !(0xff_ffff << OFFSET) | bytes << OFFSET)
+}
+
+/// With a register saved so many words below the CFA, and one.
+fn with_saved(state: Packed, place: u32, words: u16) -> Packed {
+    state & !(0xffff << place) | u64::from(words) << place
 }
 
 /// A number of at most four bytes of seven bits, the lowest first.
 #[inline]
-pub(super) fn number(rest: &mut &[u8]) -> Option<u64> {
+fn number(rest: &mut &[u8]) -> Option<u64> {
     let mut value = 0;
     for (place, &byte) in rest.iter().take(4).enumerate() {
         value |= u64::from(byte & 0x7f) << (7 * place);
@@ -129,7 +223,7 @@ pub(super) fn number(rest: &mut &[u8]) -> Option<u64> {
 }
 
 #[inline]
-pub(super) fn array<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+fn array<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     let (first, behind) = rest.split_first_chunk()?;
     *rest = behind;
     Some(*first)
