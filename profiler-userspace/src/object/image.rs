@@ -342,17 +342,23 @@ impl<'f> Image<'f> {
 /// At most `max` bytes of a file, fewer at its end.
 pub fn read_at(file: &File, offset: u64, max: usize) -> Vec<u8> {
     let mut bytes = vec![0; most_held(file, offset, max)];
-    let mut count = 0;
-    while count < bytes.len() {
-        match file.read_at(&mut bytes[count..], offset.saturating_add(count as u64)) {
+    let filled = read_into(file, &mut bytes, offset);
+    bytes.truncate(filled);
+    bytes
+}
+
+/// Reads as much of a buffer as there is of a file. Returns how much.
+pub fn read_into(file: &File, buffer: &mut [u8], offset: u64) -> usize {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read_at(&mut buffer[filled..], offset.saturating_add(filled as u64)) {
             Ok(0) => break,
-            Ok(more) => count += more,
+            Ok(read) => filled += read,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(_) => return Vec::new(),
+            Err(_) => break,
         }
     }
-    bytes.truncate(count);
-    bytes
+    filled
 }
 
 /// How much memory is made for so many bytes.

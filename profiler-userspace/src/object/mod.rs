@@ -26,7 +26,7 @@ pub use elf::{Elf, Layout, Segment, Segments, SymbolTable};
 pub use file::{FileNumber, RegularFile};
 pub use frames::{Frame, FrameIndex, FrameSections, MAX_FRAMES_BYTES, bases};
 pub use functions::Function;
-pub use image::{Image, NoImage, Part};
+pub use image::{Image, NoImage, Part, read_into};
 pub use recorded::{Proof, RecordedObject};
 
 /// A position in an object's file.

@@ -4,7 +4,7 @@
 //! blocks: only the few addresses are sorted, and no part of the file stays in memory. That takes about as
 //! long as reading the table, without the memory of an index. Never trusts the size the table claims.
 
-use crate::object::{Elf, ElfAddress, SymbolTable};
+use crate::object::{Elf, ElfAddress, SymbolTable, read_into};
 use object::elf::{
     SHN_LORESERVE, SHN_UNDEF, SHN_XINDEX, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, Sym32, Sym64,
 };
@@ -12,8 +12,6 @@ use object::pod::slice_from_all_bytes;
 use object::read::elf::Sym;
 use object::{BigEndian, Endianness, LittleEndian};
 use std::fs::File;
-use std::io::ErrorKind;
-use std::os::unix::fs::FileExt as _;
 
 mod index;
 mod names;
@@ -163,7 +161,7 @@ impl Question<'_> {
             let wanted = usize::try_from(end - at)
                 .unwrap_or(usize::MAX)
                 .min(BLOCK_BYTES);
-            let read = read_at(self.file, &mut block[..wanted], at);
+            let read = read_into(self.file, &mut block[..wanted], at);
             let whole = read - read % size_of::<S>();
             if whole == 0 {
                 break;
@@ -272,20 +270,6 @@ impl Nearest {
 fn lies_in(elf: &Elf, section: u16, address: u64) -> bool {
     let code = elf.code.get(usize::from(section)).and_then(Option::as_ref);
     code.is_some_and(|code| code.contains(&address))
-}
-
-/// Reads as much as there is. Returns how much.
-fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> usize {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match file.read_at(&mut buffer[filled..], offset.saturating_add(filled as u64)) {
-            Ok(0) => break,
-            Ok(read) => filled += read,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(_) => break,
-        }
-    }
-    filled
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 //! In: an open file, where its string table is, and which names are wanted. Out: for each function the name
 //! to show. Reads only wanted names, those close to each other together. Never trusts that a name ends.
 
-use super::{Candidate, read_at};
+use super::Candidate;
+use crate::object::read_into;
 use rustix::fs::Advice;
 use rustix::io::{ReadWriteFlags, preadv2};
 use std::fs::File;
@@ -125,7 +126,7 @@ impl Reader<'_> {
             }
             self.read_ahead(behind);
         }
-        self.filled = read_at(self.file, &mut self.buffer[..wanted], part.start);
+        self.filled = read_into(self.file, &mut self.buffer[..wanted], part.start);
     }
 
     /// The part of the file with a group's names, complete except for long ones.
@@ -169,7 +170,7 @@ impl Reader<'_> {
         let start = self.names.start.checked_add(offset.into())?;
         let there = usize::try_from(self.names.end.checked_sub(start)?).unwrap_or(usize::MAX);
         let mut name = vec![0; there.min(most)];
-        let read = read_at(self.file, &mut name, start);
+        let read = read_into(self.file, &mut name, start);
         let end = name[..read].iter().position(|&byte| byte == 0);
         name.truncate(end.unwrap_or(read));
         name.shrink_to_fit();
