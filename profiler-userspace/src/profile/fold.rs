@@ -9,12 +9,12 @@
 //!
 //! The format is that of <https://github.com/brendangregg/FlameGraph>.
 
-mod frames;
 #[cfg(test)]
 mod laws;
 mod lines;
 mod name;
 mod parse;
+mod stack_line;
 #[cfg(test)]
 mod tests;
 

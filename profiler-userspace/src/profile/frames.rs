@@ -12,7 +12,6 @@ use super::{Frame, FrameKind, FrameRef, WindowIndex};
 use foldhash::fast::RandomState;
 use hashbrown::{Equivalent, HashMap};
 use profiler_common::abi::{Fallbacks, StackEnd, ThreadState};
-use std::hash::BuildHasher as _;
 use std::ops::Range;
 
 /// A frame, and where in its source it was.
@@ -24,6 +23,14 @@ pub struct SourceFrame<'a> {
     pub file: &'a str,
     /// The line, from 1; 0 where it is not known.
     pub line: u32,
+}
+
+impl<'a> SourceFrame<'a> {
+    /// A frame of which it is not known where in its source it was.
+    pub fn nowhere(frame: FrameRef<'a>) -> Self {
+        let (file, line) = ("", 0);
+        Self { frame, file, line }
+    }
 }
 
 /// Anything that can be a frame of a stack.
@@ -40,24 +47,14 @@ impl AsFrame for SourceFrame<'_> {
 
 impl AsFrame for FrameRef<'_> {
     fn as_frame(&self) -> SourceFrame<'_> {
-        SourceFrame {
-            frame: *self,
-            file: "",
-            line: 0,
-        }
+        SourceFrame::nowhere(*self)
     }
 }
 
 impl AsFrame for Frame {
     fn as_frame(&self) -> SourceFrame<'_> {
-        SourceFrame {
-            frame: FrameRef {
-                name: &self.name,
-                kind: self.kind,
-            },
-            file: "",
-            line: 0,
-        }
+        let Self { name, kind } = self;
+        SourceFrame::nowhere(FrameRef { name, kind: *kind })
     }
 }
 
@@ -69,10 +66,9 @@ type Single = (Box<str>, FrameKind, Box<str>, u32);
 pub struct FrameProfile {
     profile: Profile,
     singles: HashMap<Single, LocationIndex, RandomState>,
-    /// Frames with others in them, by their functions, the innermost first, and the kind of the outermost.
+    /// StackFrames with others in them, by their functions, the innermost first, and the kind of the outermost.
     locations: foldhash::HashMap<(Box<[Line]>, FrameKind), LocationIndex>,
     samples: Numbers,
-    hashes: RandomState,
     /// The group of each sample.
     groups: Vec<u32>,
     group: u32,
@@ -80,8 +76,8 @@ pub struct FrameProfile {
     last: Last,
 }
 
-/// Frames of a stack from root to leaf.
-pub(super) trait Frames {
+/// StackFrames of a stack from root to leaf.
+pub(super) trait StackFrames {
     /// How many there are.
     fn len(&self) -> usize;
 
@@ -89,7 +85,7 @@ pub(super) trait Frames {
     fn at(&self, at: usize) -> SourceFrame<'_>;
 }
 
-impl<F: AsFrame> Frames for [F] {
+impl<F: AsFrame> StackFrames for [F] {
     fn len(&self) -> usize {
         self.len()
     }
@@ -138,7 +134,6 @@ impl FrameProfile {
             singles: HashMap::default(),
             locations: foldhash::HashMap::default(),
             samples: Numbers::default(),
-            hashes: RandomState::default(),
             group: 0,
             last: Last::default(),
         }
@@ -157,7 +152,7 @@ impl FrameProfile {
     /// As [`Self::push`], of a stack part of which is as in the one before.
     pub(super) fn push_alike(
         &mut self,
-        stack: &(impl Frames + ?Sized),
+        stack: &(impl StackFrames + ?Sized),
         alike: Alike,
         weight: u64,
         count: u64,
@@ -195,7 +190,7 @@ impl FrameProfile {
         &mut self,
         labels: LabelsIndex,
         in_front: usize,
-        stack: &(impl Frames + ?Sized),
+        stack: &(impl StackFrames + ?Sized),
         alike: usize,
         (weight, count): (u64, u64),
     ) -> usize {
@@ -229,8 +224,7 @@ impl FrameProfile {
         let own = key(self.group, &sample);
         let new = u32::try_from(groups.len()).expect("fewer than 2^32 samples");
         let is_it = |number: u32| key(groups[number as usize], &samples[number as usize]) == own;
-        let hash = self.hashes.hash_one(own);
-        let number = self.samples.get_or_insert(hash, new, is_it);
+        let number = self.samples.get_or_insert(own, new, is_it);
         if number == new {
             groups.push(self.group);
             samples.push(sample);
@@ -272,7 +266,7 @@ impl FrameProfile {
     fn stack(
         &mut self,
         part: usize,
-        stack: &(impl Frames + ?Sized),
+        stack: &(impl StackFrames + ?Sized),
         frames: Range<usize>,
         alike: usize,
     ) -> Option<NormalizedStackIndex> {
@@ -414,7 +408,7 @@ fn place(profile: &mut Profile, lines: &[Line], kind: FrameKind) -> LocationInde
 }
 
 /// The labels that a stack begins with, in the order in which views show them, and how many frames these are.
-fn labels(stack: &(impl Frames + ?Sized)) -> (Labels, usize) {
+fn labels(stack: &(impl StackFrames + ?Sized)) -> (Labels, usize) {
     let frame = |at: usize| (at < stack.len()).then(|| stack.at(at).frame);
     let of_kind = |at: usize, kind: FrameKind| frame(at).filter(|frame| frame.kind == kind);
     let mut labels = Labels::default();

@@ -1,25 +1,30 @@
 //! Numbers of things that are kept elsewhere, found again by what these are.
 //!
-//! In: hashes, and which number is meant. Out: the number, or that there is none. A table of millions grows without a look at the
+//! In: a thing's key. Out: its number. A table of millions grows without a look at the
 //! things themselves, which are far apart in memory: part of each hash is in it.
 
+use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
+use std::hash::{BuildHasher as _, Hash};
 
-/// A table of numbers.
+/// A table of numbers, each with part of its hash.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Numbers(HashTable<(u32, u32)>);
+pub(super) struct Numbers {
+    table: HashTable<(u32, u32)>,
+    hashes: RandomState,
+}
 
 impl Numbers {
-    /// The number with this hash that `is_it`; `new`, which is put in, where there is none.
+    /// The number of the thing with this key, for which `is_it` holds; `new`, which is put in, where there is none.
     pub(super) fn get_or_insert(
         &mut self,
-        hash: u64,
+        key: impl Hash,
         new: u32,
         is_it: impl Fn(u32) -> bool,
     ) -> u32 {
-        let part = (hash >> 32) as u32;
-        let known = self.0.entry(
+        let part = (self.hashes.hash_one(key) >> 32) as u32;
+        let known = self.table.entry(
             whole(part),
             |(other, number)| *other == part && is_it(*number),
             |(part, _)| whole(*part),

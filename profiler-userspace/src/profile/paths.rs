@@ -4,8 +4,7 @@
 //! Never: recursion, or a limit of depth.
 
 use super::numbers::Numbers;
-use foldhash::fast::RandomState;
-use std::hash::{BuildHasher as _, Hash};
+use std::hash::Hash;
 use std::num::NonZeroU32;
 
 /// A node's place in its tree. Kept plus one, so that none takes no more room.
@@ -53,7 +52,6 @@ pub(super) struct Paths<F> {
     roots: Option<NodeIndex>,
     /// Nodes that are not looked through.
     others: Numbers,
-    hashes: RandomState,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -69,7 +67,6 @@ impl<F> Default for Paths<F> {
             links: Vec::new(),
             roots: None,
             others: Numbers::default(),
-            hashes: RandomState::default(),
         }
     }
 }
@@ -93,9 +90,8 @@ impl<F: Copy + Eq + Hash> Paths<F> {
         let next = NodeIndex::new(self.nodes.len());
         if count == MOST_LOOKED_THROUGH {
             let nodes = &self.nodes;
-            let hash = self.hashes.hash_one(node);
             let is_it = |number: u32| nodes[number as usize] == node;
-            let number = self.others.get_or_insert(hash, next.number(), is_it);
+            let number = self.others.get_or_insert(node, next.number(), is_it);
             if number != next.number() {
                 return NodeIndex::new(number as usize);
             }

@@ -11,8 +11,8 @@
 //! `_[i]` an inlined function, wherever they stand. A bracketed name without an offset is a mark, and
 //! `[tid 1]` or `[cpu 1]` beside the process is a label.
 
-use super::frames::StackLine;
 use super::name::reads_as_number;
+use super::stack_line::StackLine;
 use super::visible;
 use crate::profile::frames::FrameProfile;
 use crate::profile::model::Sample;

@@ -5,14 +5,14 @@
 
 use super::split_suffix;
 use crate::profile::frame::{cpu_label, thread_label};
-use crate::profile::frames::{Alike, Frames};
+use crate::profile::frames::{Alike, StackFrames};
 use crate::profile::{FrameKind, FrameRef, SourceFrame, is_mark, marks};
 use memchr::{memchr, memchr_iter};
 
 /// Part of a line that is a frame. Places are counted from the second frame on, so that they stay where the first is another; of
 /// the first itself, which begins the line, from its beginning.
 #[derive(Clone, Copy)]
-struct Piece {
+struct FrameSpan {
     begin: usize,
     end: usize,
     /// Where its name ends: before the suffix that says its kind, if that is what it says.
@@ -22,7 +22,7 @@ struct Piece {
     behind: Behind,
 }
 
-impl Piece {
+impl FrameSpan {
     fn new(begin: usize, text: &str, kind: FrameKind, behind: Behind) -> Self {
         let stem = match split_suffix(text) {
             Some((stem, told)) if told == kind => stem,
@@ -52,7 +52,7 @@ impl Behind {
     };
 
     /// The next frame, which begins there and stands so in the line.
-    fn next(self, begin: usize, text: &str, is_kernel: impl Fn(&str) -> bool) -> Piece {
+    fn next(self, begin: usize, text: &str, is_kernel: impl Fn(&str) -> bool) -> FrameSpan {
         let Self {
             mut process_seen,
             beside_process,
@@ -78,7 +78,7 @@ impl Behind {
             process_seen,
             beside_process: beside_process && still,
         };
-        Piece::new(begin, text, kind, behind)
+        FrameSpan::new(begin, text, kind, behind)
     }
 }
 
@@ -88,8 +88,8 @@ pub(super) struct StackLine {
     text: String,
     /// Where the frames behind the first begin in it.
     second: usize,
-    pieces: Vec<Piece>,
-    /// How many of the pieces are what they are whatever stands behind them.
+    spans: Vec<FrameSpan>,
+    /// How many of the spans are what they are whatever stands behind them.
     lasting: usize,
 }
 
@@ -100,25 +100,25 @@ impl StackLine {
         let second = border.map_or(text.len(), |border| border + 1);
         let is_first_alike = self.text[..self.second] == text[..second];
         let shared = shared(&self.text[self.second..], &text[second..]);
-        let lasting = self.pieces.get(1..self.lasting).unwrap_or_default();
-        let mut alike = 1 + lasting.partition_point(|piece| piece.end < shared);
+        let lasting = self.spans.get(1..self.lasting).unwrap_or_default();
+        let mut alike = 1 + lasting.partition_point(|span| span.end < shared);
         self.second = second;
         self.text.clear();
         self.text.push_str(text);
 
         let first = Behind::NOTHING.next(0, &text[..border.unwrap_or(text.len())], is_kernel);
-        match self.pieces.first_mut() {
+        match self.spans.first_mut() {
             Some(last) if (last.kind, last.behind) == (first.kind, first.behind) => *last = first,
             _ => {
                 alike = 0;
-                self.pieces = vec![first];
+                self.spans = vec![first];
             }
         }
-        self.pieces.truncate(alike.max(1));
+        self.spans.truncate(alike.max(1));
         if border.is_some() {
             self.read_rest();
         }
-        self.lasting = self.pieces.len();
+        self.lasting = self.spans.len();
         if let Some(border) = self.border() {
             self.lasting = border - 1;
             self.set_border(border);
@@ -133,7 +133,7 @@ impl StackLine {
     /// Reads the frames behind those that are known.
     fn read_rest(&mut self) {
         let rest = &self.text[self.second..];
-        let (mut begin, mut behind) = match self.pieces[..] {
+        let (mut begin, mut behind) = match self.spans[..] {
             [only] => (0, only.behind),
             [.., last] => (last.end + 1, last.behind),
             [] => return,
@@ -141,9 +141,9 @@ impl StackLine {
         let borders = memchr_iter(b';', &rest.as_bytes()[begin..]);
         let first = begin;
         for end in borders.map(|border| first + border).chain([rest.len()]) {
-            let piece = behind.next(begin, &rest[begin..end], is_kernel);
-            behind = piece.behind;
-            self.pieces.push(piece);
+            let span = behind.next(begin, &rest[begin..end], is_kernel);
+            behind = span.behind;
+            self.spans.push(span);
             begin = end + 1;
         }
     }
@@ -151,67 +151,62 @@ impl StackLine {
     /// The frame that stands between those of the program and those of the kernel, if there is one.
     fn border(&self) -> Option<usize> {
         let is_border = |at: &usize| self.text_of(*at) == marks::DELIMITER;
-        (1..self.pieces.len().saturating_sub(1)).find(is_border)
+        (1..self.spans.len().saturating_sub(1)).find(is_border)
     }
 
     /// Gives what stands around the border its kind, and takes the border out.
     fn set_border(&mut self, border: usize) {
-        let is_annotated = (0..self.pieces.len()).any(|at| is_kernel(self.text_of(at)));
-        let mut behind = self.pieces[border - 1].behind;
-        for at in border..self.pieces.len() {
+        let is_annotated = (0..self.spans.len()).any(|at| is_kernel(self.text_of(at)));
+        let mut behind = self.spans[border - 1].behind;
+        for at in border..self.spans.len() {
             let is_kernel = |name: &str| match is_annotated {
                 true => is_kernel(name),
                 false => at > border && !(is_special(name) && is_mark(name)),
             };
-            let piece = behind.next(self.pieces[at].begin, self.text_of(at), is_kernel);
-            behind = piece.behind;
-            self.pieces[at] = piece;
+            let span = behind.next(self.spans[at].begin, self.text_of(at), is_kernel);
+            behind = span.behind;
+            self.spans[at] = span;
         }
         // The border stands right behind the last user frame, and only before something of the kernel's.
-        if !self.pieces[border - 1].kind.is_user() {
+        if !self.spans[border - 1].kind.is_user() {
             self.set_kind(border - 1, FrameKind::User);
         }
-        let is_kernel = |piece: &Piece| piece.kind == FrameKind::Kernel;
-        if !self.pieces[border + 1..].iter().any(is_kernel) {
-            for at in border + 1..self.pieces.len() {
+        let is_kernel = |span: &FrameSpan| span.kind == FrameKind::Kernel;
+        if !self.spans[border + 1..].iter().any(is_kernel) {
+            for at in border + 1..self.spans.len() {
                 self.set_kind(at, FrameKind::Kernel);
             }
         }
-        self.pieces.remove(border);
+        self.spans.remove(border);
     }
 
     fn set_kind(&mut self, at: usize, kind: FrameKind) {
-        let Piece { begin, behind, .. } = self.pieces[at];
-        self.pieces[at] = Piece::new(begin, self.text_of(at), kind, behind);
+        let FrameSpan { begin, behind, .. } = self.spans[at];
+        self.spans[at] = FrameSpan::new(begin, self.text_of(at), kind, behind);
     }
 
     /// A frame as it stands in the line.
     fn text_of(&self, at: usize) -> &str {
-        let Piece { begin, end, .. } = self.pieces[at];
-        let from = if at == 0 { 0 } else { self.second };
-        &self.text[from + begin..from + end]
+        let FrameSpan { begin, end, .. } = self.spans[at];
+        &self.text[self.counted_from(at)..][begin..end]
+    }
+
+    /// The place in the line that those of a span are counted from.
+    fn counted_from(&self, at: usize) -> usize {
+        if at == 0 { 0 } else { self.second }
     }
 }
 
-impl Frames for StackLine {
+impl StackFrames for StackLine {
     fn len(&self) -> usize {
-        self.pieces.len()
+        self.spans.len()
     }
 
     fn at(&self, at: usize) -> SourceFrame<'_> {
-        let Piece {
-            begin,
-            name_end,
-            kind,
-            ..
-        } = self.pieces[at];
-        let from = if at == 0 { 0 } else { self.second };
-        let name = &self.text[from + begin..from + name_end];
-        SourceFrame {
-            frame: FrameRef { name, kind },
-            file: "",
-            line: 0,
-        }
+        let span = &self.spans[at];
+        let name = &self.text[self.counted_from(at)..][span.begin..span.name_end];
+        let kind = span.kind;
+        SourceFrame::nowhere(FrameRef { name, kind })
     }
 }
 
