@@ -1,6 +1,6 @@
 //! The CPUs that run.
 //!
-//! In: the list under `/sys`. Out: their numbers, and which of the times that one is online this is.
+//! In: the list under `/sys`. Out: their numbers, and a number for each period in which one is online.
 
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -13,9 +13,9 @@ pub fn online_cpus() -> io::Result<Vec<u32>> {
     aya::util::online_cpus().map_err(|(_, error)| error)
 }
 
-/// A number that a CPU has from when it comes online until it goes offline, and that no other such time has: that of the folder
-/// which the kernel makes then (`drivers/base/topology.c`). None where there is no such folder.
-pub fn time_online(cpu: u32) -> Option<u64> {
+/// Number of the period in which a CPU is online now; it has another when it has gone offline and returned. It is the inode of a
+/// folder that the kernel makes when the CPU comes online (`drivers/base/topology.c`). None where there is no such folder.
+pub fn online_period(cpu: u32) -> Option<u64> {
     let folder = format!("/sys/devices/system/cpu/cpu{cpu}/topology");
     Some(std::fs::metadata(folder).ok()?.ino())
 }

@@ -38,7 +38,7 @@ mod text;
 mod threads;
 
 pub use asleep::Sleeping;
-pub use cpus::{online_cpus, time_online};
+pub use cpus::{online_cpus, online_period};
 pub use events::{CgroupEvent, KernelEvent};
 pub use perf_link::{Policy, Source};
 pub use programs::Verified;

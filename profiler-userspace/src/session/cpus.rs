@@ -1,7 +1,7 @@
 //! CPUs that come online and go offline while a recording goes on.
 //!
 //! In: the list of CPUs that are online, each second. Out: those to begin with and to let go of, and what to say of it at the end.
-//! One that goes and returns between two looks, as all but one do while the machine is suspended, is both: its events are dead.
+//! One that goes and returns between two looks is both: its events are dead.
 
 use crate::kernel::{self, Kernel};
 use crate::report::findings::Finding;
@@ -9,7 +9,7 @@ use crate::text::number::counted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// How often the list is read, which takes some 20 µs, and for each CPU its time online, 2 µs.
+/// How often the list is read, which takes some 20 µs, and the period of each CPU.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// With more changes than this, they are counted.
@@ -17,8 +17,7 @@ const MOST_SAID: usize = 4;
 
 /// The CPUs that are sampled.
 pub(super) struct CpuWatch {
-    /// With which time online it is of each.
-    sampled: Times,
+    sampled: Periods,
     /// Those that were named; none if all are sampled.
     named: Option<BTreeSet<u32>>,
     next: Instant,
@@ -34,8 +33,8 @@ enum Change {
     Went(Duration),
 }
 
-/// CPUs, and which of their times online it is, where that is known.
-type Times = BTreeMap<u32, Option<u64>>;
+/// CPUs and the periods in which they are online, where these are known.
+type Periods = BTreeMap<u32, Option<u64>>;
 
 /// CPUs to begin with and to let go of; those that went and returned are both.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -48,7 +47,7 @@ impl CpuWatch {
     /// Sampling on these, of all or of those that were named. Begins before anything is attached.
     pub(super) fn new(sampled: &[u32], named: Option<&[u32]>) -> Self {
         Self {
-            sampled: times(sampled),
+            sampled: periods(sampled),
             named: named.map(|cpus| cpus.iter().copied().collect()),
             next: Instant::now() + EVERY,
             changes: BTreeMap::new(),
@@ -66,7 +65,7 @@ impl CpuWatch {
         let Ok(online) = kernel::online_cpus() else {
             return;
         };
-        let online = times(&online);
+        let online = periods(&online);
         let difference = self.difference(&online);
         if difference == Difference::default() {
             return;
@@ -74,14 +73,11 @@ impl CpuWatch {
         // One after the other, so that one that cannot be had keeps no other from it.
         let _nothing_to_open = kernel.follow_cpus(&[], &difference.went);
         for &cpu in &difference.went {
-            self.note(cpu, Change::Went(elapsed));
+            self.went(cpu, elapsed);
         }
         for &cpu in &difference.came {
             match kernel.follow_cpus(&[cpu], &[]) {
-                Ok(()) => {
-                    self.note(cpu, Change::Came(elapsed));
-                    self.sampled.insert(cpu, online[&cpu]);
-                }
+                Ok(()) => self.came(cpu, online[&cpu], elapsed),
                 // It may not be ready yet: the next look tries again.
                 Err(error) => {
                     let error = anyhow::Error::from(error);
@@ -93,12 +89,12 @@ impl CpuWatch {
         }
     }
 
-    fn difference(&self, online: &Times) -> Difference {
+    fn difference(&self, online: &Periods) -> Difference {
         let is_wanted = |cpu: &u32| self.named.as_ref().is_none_or(|named| named.contains(cpu));
-        let only = |these: &Times, others: &Times| -> Vec<u32> {
+        let only = |these: &Periods, others: &Periods| -> Vec<u32> {
             let other = these
                 .iter()
-                .filter(|(cpu, time)| others.get(cpu) != Some(time));
+                .filter(|(cpu, period)| others.get(cpu) != Some(period));
             other.map(|(cpu, _)| *cpu).collect()
         };
         let mut came = only(online, &self.sampled);
@@ -109,14 +105,15 @@ impl CpuWatch {
         }
     }
 
-    fn note(&mut self, cpu: u32, change: Change) {
-        match change {
-            Change::Came(_) => self.refused = None,
-            Change::Went(_) => {
-                self.sampled.remove(&cpu);
-            }
-        }
-        self.changes.entry(cpu).or_default().push(change);
+    fn came(&mut self, cpu: u32, period: Option<u64>, at: Duration) {
+        self.refused = None;
+        self.sampled.insert(cpu, period);
+        self.changes.entry(cpu).or_default().push(Change::Came(at));
+    }
+
+    fn went(&mut self, cpu: u32, at: Duration) {
+        self.sampled.remove(&cpu);
+        self.changes.entry(cpu).or_default().push(Change::Went(at));
     }
 
     /// Sentences for the summary.
@@ -139,9 +136,9 @@ impl CpuWatch {
     }
 }
 
-fn times(cpus: &[u32]) -> Times {
-    let time = |cpu: &u32| (*cpu, kernel::time_online(*cpu));
-    cpus.iter().map(time).collect()
+fn periods(cpus: &[u32]) -> Periods {
+    let period = |cpu: &u32| (*cpu, kernel::online_period(*cpu));
+    cpus.iter().map(period).collect()
 }
 
 impl Change {
@@ -160,7 +157,7 @@ impl Change {
 mod tests {
     use super::*;
 
-    /// Sampling on these, each in the first time that it is online.
+    /// Sampling on these, each in its first period online.
     fn watch(sampled: &[u32], named: Option<&[u32]>) -> CpuWatch {
         CpuWatch {
             sampled: online(sampled, 1),
@@ -168,8 +165,8 @@ mod tests {
         }
     }
 
-    fn online(cpus: &[u32], time: u64) -> Times {
-        cpus.iter().map(|cpu| (*cpu, Some(time))).collect()
+    fn online(cpus: &[u32], period: u64) -> Periods {
+        cpus.iter().map(|cpu| (*cpu, Some(period))).collect()
     }
 
     #[test]
@@ -197,8 +194,8 @@ mod tests {
         let mut watch = watch(&[0, 1], None);
         assert!(watch.findings().is_empty());
         let at = Duration::from_secs;
-        watch.note(1, Change::Went(at(2)));
-        watch.note(1, Change::Came(at(5)));
+        watch.went(1, at(2));
+        watch.came(1, Some(1), at(5));
         let texts = |watch: &CpuWatch| -> Vec<String> {
             let findings = watch.findings().into_iter();
             findings.map(|finding| finding.text).collect()
@@ -207,9 +204,10 @@ mod tests {
             texts(&watch),
             ["CPU 1 went offline after 2 s, came online after 5 s and was sampled from then on"]
         );
+        assert_eq!(watch.difference(&online(&[0, 1], 1)), Difference::default());
         for round in 3..9 {
-            watch.note(1, Change::Went(at(2 * round)));
-            watch.note(1, Change::Came(at(2 * round + 1)));
+            watch.went(1, at(2 * round));
+            watch.came(1, Some(1), at(2 * round + 1));
         }
         assert_eq!(texts(&watch), ["CPU 1 went offline 7 times"]);
     }
