@@ -20,7 +20,7 @@ fn profile(program: &Program, arguments: &[&str]) -> Folded {
 /// Panics unless each stack is complete: first along `below`, then, through one more frame, along `above`.
 #[track_caller]
 fn assert_through_a_signal(folded: &Folded, below: &[&str], above: &[&str]) {
-    let mut handled = 0;
+    let (mut handled, mut torn) = (0, 0);
     for stack in &folded.stacks {
         let shown = || format!("{:?} in {folded}", stack.frames);
         assert_eq!(stack.mark(), None, "{}", shown());
@@ -32,6 +32,8 @@ fn assert_through_a_signal(folded: &Folded, below: &[&str], above: &[&str]) {
         match &frames[common..] {
             // Nothing but the trampoline: on the way back from the handler.
             [] | [_] => {}
+            // On the way into the handler, the kernel sets the stack pointer two instructions before the address.
+            [_, interrupted] if Some(interrupted) == frames[..common].last() => torn += stack.weight,
             [_, handler @ ..] => {
                 handled += stack.weight;
                 let along = handler.iter().zip(above).all(|(a, b)| a == b);
@@ -39,6 +41,7 @@ fn assert_through_a_signal(folded: &Folded, below: &[&str], above: &[&str]) {
             }
         }
     }
+    assert!(torn <= 1, "{torn} at two instructions of the kernel's, in {folded}");
     let share = handled as f64 / folded.total() as f64;
     // Signals come often enough to be seen; how often depends on the machine.
     assert!(share > 0.1, "{share:.3} is in the handler, in {folded}");

@@ -1,7 +1,7 @@
 """An interpreter that runs another, in the main thread and in a thread of its own.
 
-First the call chains are said, as `chain FUNCTION;FUNCTION;…` lines from root to leaf, behind `ready`; then the program runs
-until it is killed.
+Once both have run once, and so imported what they need, the call chains are said, as `chain FUNCTION;FUNCTION;…` lines from
+root to leaf, behind `ready`; the program runs until it is killed.
 """
 
 import _thread
@@ -43,19 +43,27 @@ TURNS = _thread.allocate_lock(), _thread.allocate_lock()
 def run(number):
     # Up to 3.11 an interpreter knows the thread that made it.
     made = _interpreters.create()
+    turns = 0
     while True:
         TURNS[number].acquire()
         RUN(made, INNER)
+        turns += 1
+        if turns == 1 and number == 0:
+            say_chains()
         brief()
         TURNS[1 - number].release()
 
 
-def main():
+def say_chains():
     print("ready", flush=True)
     for root in ("<module>;main", "Thread._bootstrap;Thread._bootstrap_inner;Thread.run"):
         print(f"chain {root};run;<module>;brief;burn", flush=True)
         print(f"chain {root};run;brief;burn", flush=True)
-    TURNS[1].acquire()
+
+
+def main():
+    # The thread's is the first turn.
+    TURNS[0].acquire()
     threading.Thread(target=run, args=(1,), daemon=True).start()
     run(0)
 
