@@ -127,7 +127,8 @@ impl RawProfile {
         }
     }
 
-    /// Takes the stacks away from the samples of a process, and from what it woke others with.
+    /// Takes the stacks away from the samples of a process, and the user stack from what it woke others with: the kernel's
+    /// says whether it did, or an interrupt that came upon it.
     pub fn drop_stacks_of(&mut self, pid: u32) {
         for sample in self
             .samples
@@ -137,7 +138,7 @@ impl RawProfile {
             (sample.user, sample.kernel) = (None, None);
         }
         for waker in self.wakers.iter_mut().filter(|waker| waker.who.tgid == pid) {
-            (waker.user, waker.kernel) = (None, None);
+            waker.user = None;
         }
     }
 }
@@ -248,5 +249,45 @@ impl RawProfile {
     /// The stack at an index of this profile.
     pub fn stack(&self, index: StackIndex) -> &RawStack {
         &self.stacks[index.0 as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_interrupted_a_process_is_kept_where_its_stacks_are_dropped() {
+        let mut raw = RawProfile::default();
+        let who = Who {
+            tgid: 7,
+            incarnation: 0,
+            comm: *b"profiler\0\0\0\0\0\0\0\0",
+            tid: None,
+            cpu: None,
+            cgroup: 0,
+        };
+        let (user, kernel) = (Some(StackIndex(0)), Some(StackIndex(1)));
+        let waker = Some(raw.waker(Waker { who, user, kernel }));
+        let sample = RawSample {
+            who,
+            user,
+            kernel,
+            thread_state: ThreadState::Woken,
+            event: 0,
+            waker,
+            window: WindowIndex::default(),
+            weight: 1,
+            count: 1,
+        };
+        raw.add(sample);
+        raw.drop_stacks_of(7);
+        assert_eq!((raw.samples[0].user, raw.samples[0].kernel), (None, None));
+        let expected = Waker {
+            who,
+            user: None,
+            kernel,
+        };
+        assert_eq!(raw.wakers, [expected]);
     }
 }
