@@ -10,7 +10,7 @@ use crate::profile::LabelsIndex;
 use crate::profile::fold::visible;
 use foldhash::HashMap;
 use foldhash::fast::RandomState;
-use indexmap::{IndexMap, IndexSet};
+use indexmap::IndexSet;
 use std::fmt::Write as _;
 use std::ops::Range;
 
@@ -51,17 +51,27 @@ impl Stacks {
             .frame_ids()
             .map(|frame| stacks.number(report.name(frame)));
         let names: Vec<u32> = names.collect();
-        let mut places: IndexMap<_, u64, RandomState> = IndexMap::default();
         let mut processes: HashMap<LabelsIndex, Option<u32>> = HashMap::default();
-        for sample in tree.samples() {
+        let places = tree.samples().iter().map(|sample| {
             let process = *processes.entry(sample.labels).or_insert_with(|| {
                 let name = report.profile.labels_at(sample.labels).name()?;
                 Some(stacks.number(visible(name).into_owned()))
             });
-            let weight = places.entry((process, sample.node)).or_default();
-            *weight = weight.saturating_add(sample.weight);
-        }
-        for ((process, node), weight) in places {
+            (process, sample.node, sample.weight)
+        });
+        let mut places: Vec<_> = places.collect();
+        // Nodes that stand together lie together in memory.
+        places.sort_unstable_by_key(|(process, node, _)| (*process, *node));
+        places.dedup_by(
+            |(process, node, weight), (known_process, known_node, sum)| {
+                let is_same = process == known_process && node == known_node;
+                if is_same {
+                    *sum = sum.saturating_add(*weight);
+                }
+                is_same
+            },
+        );
+        for (process, node, weight) in places {
             let start = stacks.levels.len();
             let frames = tree.callers(node).map(|frame| names[frame.index()]);
             stacks.levels.extend(frames.chain(process));
@@ -102,29 +112,43 @@ impl Stacks {
     /// are large enough to be looked into.
     fn branches(&mut self, stacks: Range<usize>, depth: usize) -> Vec<Branch> {
         let levels = &self.levels;
-        let name = |(range, _): &(Range<u32>, u64)| {
-            levels[range.start as usize..range.end as usize].get(depth)
-        };
         let all = &mut self.all[stacks.clone()];
-        all.sort_unstable_by_key(|stack| name(stack).copied());
+        // Stacks that end here have none, and come first.
+        let name = |(range, _): &(Range<u32>, u64)| {
+            let names = &levels[range.start as usize..range.end as usize];
+            names.get(depth).map_or(0, |name| name + 1)
+        };
+        // Each is looked up once: they lie all over the memory.
+        let mut named: Vec<u32> = all.iter().map(name).collect();
+        if named.iter().any(|name| *name != named[0]) {
+            let mut ordered: Vec<_> = named
+                .iter()
+                .zip(&*all)
+                .map(|(name, stack)| (*name, stack.clone()))
+                .collect();
+            ordered.sort_unstable_by_key(|(name, _)| *name);
+            for ((name, stack), (ordered_name, ordered)) in
+                named.iter_mut().zip(&mut *all).zip(ordered)
+            {
+                (*name, *stack) = (ordered_name, ordered);
+            }
+        }
         let mut branches: Vec<Branch> = Vec::new();
-        let mut last = None;
-        for (place, stack) in stacks.zip(&*all) {
-            let Some(name) = name(stack) else {
-                continue;
-            };
-            match branches.last_mut().filter(|_| last == Some(*name)) {
+        let mut last = 0;
+        for ((place, name), (_, weight)) in stacks.zip(named).zip(&*all) {
+            match branches.last_mut().filter(|_| last == name) {
                 Some(branch) => {
                     branch.stacks.end = place + 1;
-                    branch.total = branch.total.saturating_add(stack.1);
+                    branch.total = branch.total.saturating_add(*weight);
                 }
+                None if name == 0 => {}
                 None => branches.push(Branch {
                     stacks: place..place + 1,
                     depth: depth + 1,
-                    total: stack.1,
+                    total: *weight,
                 }),
             }
-            last = Some(*name);
+            last = name;
         }
         branches
     }
