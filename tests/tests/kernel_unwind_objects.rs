@@ -33,7 +33,9 @@ fn assert_through_a_signal(folded: &Folded, below: &[&str], above: &[&str]) {
             // Nothing but the trampoline: on the way back from the handler.
             [] | [_] => {}
             // On the way into the handler, the kernel sets the stack pointer two instructions before the address.
-            [_, interrupted] if Some(interrupted) == frames[..common].last() => torn += stack.weight,
+            [_, interrupted] if Some(interrupted) == frames[..common].last() => {
+                torn += stack.weight
+            }
             [_, handler @ ..] => {
                 handled += stack.weight;
                 let along = handler.iter().zip(above).all(|(a, b)| a == b);
@@ -41,7 +43,10 @@ fn assert_through_a_signal(folded: &Folded, below: &[&str], above: &[&str]) {
             }
         }
     }
-    assert!(torn <= 1, "{torn} at two instructions of the kernel's, in {folded}");
+    assert!(
+        torn <= 1,
+        "{torn} at two instructions of the kernel's, in {folded}"
+    );
     let share = handled as f64 / folded.total() as f64;
     // Signals come often enough to be seen; how often depends on the machine.
     assert!(share > 0.1, "{share:.3} is in the handler, in {folded}");

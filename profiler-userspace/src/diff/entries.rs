@@ -5,8 +5,9 @@
 
 use super::matching::{Class, Matching};
 use crate::profile::joining::Joining;
+use crate::profile::paths::Paths;
 use crate::profile::preorder::Preorder;
-use crate::profile::{CallTree, Frame, FrameKind, IndexSet, Labels, Profile};
+use crate::profile::{CallTree, Frame, FrameKind, IndexSet, Labels, NodeIndex, Profile};
 use foldhash::HashMap;
 use std::num::NonZeroU32;
 
@@ -155,16 +156,12 @@ impl Tree {
 struct Growing {
     names: Vec<Name>,
     known: HashMap<(String, Class), NameIndex>,
-    nodes: Vec<Call>,
-    children: HashMap<Call, u32>,
+    calls: Paths<NameIndex>,
     entries: Vec<Entry>,
     /// Names of the program of each side, where each has one and they differ.
     program: Option<[String; 2]>,
     matching: Matching,
 }
-
-/// A name below those of its callers.
-type Call = (Option<NonZeroU32>, NameIndex);
 
 /// Placeholder for the program where both sides have one, of different names.
 const PROGRAM: &str = "program";
@@ -195,7 +192,8 @@ impl Growing {
         let mut names: Vec<Option<NameIndex>> = vec![None; tree.frame_count()];
         let mut joining = Joining::new(&tree);
         let first = self.entries.len();
-        for sample in tree.samples().iter().filter(|sample| sample.weight > 0) {
+        let samples = tree.samples_by_owner().into_iter();
+        for sample in samples.filter(|sample| sample.weight > 0) {
             let root = roots[sample.labels.0 as usize];
             let [node, own] = [sample.node, sample.own].map(|node| {
                 joining.place(node, root, |caller, frame| {
@@ -277,11 +275,8 @@ impl Growing {
     }
 
     fn child(&mut self, parent: Option<u32>, name: NameIndex) -> u32 {
-        let call = (behind(parent), name);
-        *self.children.entry(call).or_insert_with(|| {
-            self.nodes.push(call);
-            u32::try_from(self.nodes.len() - 1).expect("fewer than 2^32 nodes")
-        })
+        let parent = parent.map(|parent| NodeIndex::new(parent as usize));
+        self.calls.child(parent, name).number()
     }
 
     /// The node of what is of nobody and nowhere.
@@ -291,17 +286,17 @@ impl Growing {
     }
 
     /// The same in preorder, callees by name.
-    fn sorted(mut self) -> Tree {
-        self.children = HashMap::default();
+    fn sorted(self) -> Tree {
         let by_rank = self.by_rank();
         let mut ranks = vec![0; by_rank.len()];
         for (rank, name) in (0..).zip(&by_rank) {
             ranks[name.index()] = rank;
         }
-        let callers = self.nodes.iter();
-        let callers = callers.map(|(parent, _)| parent.map(|behind| behind.get() - 1));
-        let rank = |node: u32| ranks[self.nodes[node as usize].1.index()];
+        let calls = self.calls.into_nodes();
+        let callers = calls.iter().map(|call| call.parent.map(NodeIndex::number));
+        let rank = |node: u32| ranks[calls[node as usize].frame.index()];
         let order = Preorder::new(callers, rank);
+        drop(calls);
         let mut nodes: Vec<Node> = (0..)
             .zip(order.nodes.iter().zip(order.callers()))
             .map(|(place, (node, parent))| Node {

@@ -172,7 +172,7 @@ impl Calls {
             .map(|(frame, code)| self.place(profile, frame, code))
             .collect();
         let mut joining = Joining::new(&tree);
-        for sample in tree.samples() {
+        for sample in tree.samples_by_owner() {
             let owner = What::Owner(owners[sample.labels.0 as usize]);
             let root = self.child(None, owner);
             let at = joining.place(sample.node, Some(root), |caller, frame| {

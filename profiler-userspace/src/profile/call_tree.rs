@@ -178,6 +178,13 @@ impl CallTree {
         &self.samples
     }
 
+    /// Samples, those of one owner one after another.
+    pub(crate) fn samples_by_owner(&self) -> Vec<&TreeSample> {
+        let mut samples: Vec<&TreeSample> = self.samples.iter().collect();
+        samples.sort_by_key(|sample| sample.labels);
+        samples
+    }
+
     /// The nodes of the same stacks turned over, and for each sample the one that its stack ends in then.
     pub(crate) fn leaf_first(&self) -> (Vec<Node>, Vec<Option<NodeIndex>>) {
         let mut paths = Paths::default();

@@ -1,17 +1,17 @@
 //! Nodes of a call tree in a tree of another kind, into which several are put.
 //!
 //! In: a node, and the root that it is below there. Out: the node that stands for it there, made with all that leads to it where that is
-//! not there yet. Never: looks at a node twice below one root.
+//! not there yet. Never: looks for a node twice below one root, if those below one are asked for one after another.
 
 use super::call_tree::CallTree;
 use super::code_places::FrameId;
 use super::paths::NodeIndex;
-use foldhash::HashMap;
 
 /// Where nodes of a tree are in the other.
 pub(crate) struct Joining<'a> {
     tree: &'a CallTree,
-    known: HashMap<(Option<u32>, NodeIndex), u32>,
+    /// For each node where it is, and below which root that is.
+    known: Vec<Option<(Option<u32>, u32)>>,
     /// Nodes on the way to one that is known, the last first.
     missing: Vec<NodeIndex>,
 }
@@ -21,7 +21,7 @@ impl<'a> Joining<'a> {
     pub(crate) fn new(tree: &'a CallTree) -> Self {
         Self {
             tree,
-            known: HashMap::default(),
+            known: vec![None; tree.nodes().len()],
             missing: Vec::new(),
         }
     }
@@ -37,15 +37,16 @@ impl<'a> Joining<'a> {
         let mut next = node;
         let mut at = loop {
             let Some(node) = next else { break root };
-            if let Some(&known) = self.known.get(&(root, node)) {
-                break Some(known);
+            match self.known[node.index()] {
+                Some((below, known)) if below == root => break Some(known),
+                _ => {}
             }
             self.missing.push(node);
             next = nodes[node.index()].parent;
         };
         while let Some(node) = self.missing.pop() {
             let place = child(at, nodes[node.index()].frame);
-            self.known.insert((root, node), place);
+            self.known[node.index()] = Some((root, place));
             at = Some(place);
         }
         at

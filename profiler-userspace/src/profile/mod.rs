@@ -22,7 +22,7 @@ mod numbers;
 pub mod off_cpu;
 mod off_cpu_view;
 pub(crate) mod outline;
-mod paths;
+pub(crate) mod paths;
 pub(crate) mod preorder;
 pub mod raw;
 mod raw_frame;

@@ -13,7 +13,7 @@ pub struct NodeIndex(NonZeroU32);
 
 impl NodeIndex {
     /// The place after so many others.
-    pub(super) fn new(nodes: usize) -> Self {
+    pub(crate) fn new(nodes: usize) -> Self {
         let behind = u32::try_from(nodes + 1).ok().and_then(NonZeroU32::new);
         Self(behind.expect("fewer than 2^32 nodes"))
     }
@@ -44,7 +44,7 @@ const MOST_LOOKED_THROUGH: usize = 8;
 
 /// A tree that grows.
 #[derive(Clone, Debug)]
-pub(super) struct Paths<F> {
+pub(crate) struct Paths<F> {
     nodes: Vec<Node<F>>,
     /// For each node the last one below it that is looked through, and the one before it below the same.
     links: Vec<Links>,
@@ -73,7 +73,7 @@ impl<F> Default for Paths<F> {
 
 impl<F: Copy + Eq + Hash> Paths<F> {
     /// The node of a frame below another, which is added when it is not there yet.
-    pub(super) fn child(&mut self, parent: Option<NodeIndex>, frame: F) -> NodeIndex {
+    pub(crate) fn child(&mut self, parent: Option<NodeIndex>, frame: F) -> NodeIndex {
         let last = match parent {
             Some(parent) => self.links[parent.index()].below,
             None => self.roots,
@@ -118,12 +118,12 @@ impl<F: Copy + Eq + Hash> Paths<F> {
     }
 
     /// All nodes.
-    pub(super) fn nodes(&self) -> &[Node<F>] {
+    pub(crate) fn nodes(&self) -> &[Node<F>] {
         &self.nodes
     }
 
     /// All nodes, when no more come.
-    pub(super) fn into_nodes(self) -> Vec<Node<F>> {
+    pub(crate) fn into_nodes(self) -> Vec<Node<F>> {
         self.nodes
     }
 }
