@@ -302,6 +302,14 @@ fn a_waker_stands_above_its_wait_or_below_its_name() {
             "sh;[tid 7];main;pipe_read;--;[not woken] 7\n",
         ),
         (wait.to_owned(), alone, "[not woken];sh;[tid 7] 7\n"),
+        // An interrupt upon another BPF program.
+        (
+            format!(
+                "{wait};--;_p:vi;_k:__sys_bpf;_k:bpf_prog_02_read;_k:asm_sysvec_apic_timer_interrupt;_k:hrtimer_wakeup;{probe}"
+            ),
+            above,
+            "sh;[tid 7];main;pipe_read;--;hrtimer_wakeup;asm_sysvec_apic_timer_interrupt;[interrupt] 7\n",
+        ),
         // A program's function that is called as an interrupt is.
         (
             format!("{wait};--;_p:cat;asm_sysvec_x;_k:pipe_write;{probe}"),
