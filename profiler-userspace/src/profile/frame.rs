@@ -173,12 +173,11 @@ pub fn interpreted_module<'a>(runtime: RuntimeKind, name: &'a str, file: &'a str
 
 /// The package of a method, `java.util` of `java.util.HashMap.resize`; none if it has none.
 fn java_package(method: &str) -> Option<&str> {
+    let method = method.split('(').next()?;
+    // Dollars are of methods, too: `a.B.lambda$main$0`.
+    let (class, _) = method.rsplit_once('.')?;
     // Classes within a class, and those made while it ran: `a.B$C.d`, `a.B$$Lambda/0x12.d`.
-    let class = match method.find(['$', '/', '<', '(']) {
-        Some(end) if !method[..end].ends_with('.') => &method[..end],
-        Some(end) => &method[..end - 1],
-        None => method.rsplit_once('.')?.0,
-    };
+    let class = class.split(['$', '/', '<']).next()?;
     Some(class.rsplit_once('.')?.0)
 }
 
@@ -211,4 +210,28 @@ pub(crate) fn kernel_part<T>(stack: &[T], kind: impl Fn(&T) -> FrameKind) -> Opt
         .iter()
         .rposition(|frame| kind(frame).is_user())?;
     Some(user + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn methods_of_java_lie_in_their_package() {
+        for (method, package) in [
+            ("java.util.HashMap.resize", "java.util"),
+            ("com.shop.Cart$Line.price", "com.shop"),
+            ("com.shop.Cart.<init>", "com.shop"),
+            ("com.shop.Cart.lambda$main$0", "com.shop"),
+            ("com.shop.Cart$$Lambda$1.call", "com.shop"),
+            ("com.shop.Cart$$Lambda/0x7f12.call", "com.shop"),
+            ("com.shop.Cart.add(java.lang.String)", "com.shop"),
+        ] {
+            let module = interpreted_module(RuntimeKind::HotSpot, method, "Cart.java");
+            assert_eq!(module, package, "{method}");
+        }
+        for method in ["Shares.burn", "StubRoutines (1)", "call_stub"] {
+            assert_eq!(java_package(method), None, "{method}");
+        }
+    }
 }
