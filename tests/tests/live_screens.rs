@@ -5,8 +5,9 @@
 use flame_bpf::live::{self, Channel, Colors, Event, Look, Status, Top, Update};
 use flame_bpf::output::Palette;
 use flame_bpf::profile::fold::parse;
-use flame_bpf::profile::{Profile, Unit};
+use flame_bpf::profile::{FrameKind, FrameProfile, FrameRef, Profile, SourceFrame, Unit, Window};
 use flame_bpf_tests::golden;
+use profiler_common::runtime::RuntimeKind;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
@@ -198,6 +199,29 @@ fn each_view_has_its_screen() {
         let drawn = screen(&top, 80, 24);
         golden::compare(&format!("screens/view-{name}.txt"), &text(&drawn));
     }
+}
+
+#[test]
+fn modules_are_cut_in_the_middle() {
+    let frame = SourceFrame {
+        file: "/srv/generated.parser_of_the_grammar.d41d8cd9.py",
+        line: 1,
+        ..SourceFrame::nowhere(FrameRef {
+            name: "parse",
+            kind: FrameKind::Interpreted(RuntimeKind::CPython),
+        })
+    };
+    let mut profile = FrameProfile::new(Profile::new(Unit::Samples, Window::default()));
+    profile.push(&[frame], 1, 1);
+    let mut top = empty();
+    top.take(Update {
+        number: 2,
+        is_final: true,
+        profiles: vec![profile.into_profile()],
+    });
+    press(&mut top, "2");
+    let drawn = screen_text(&top);
+    assert!(drawn.contains("  genera…r.d41d8cd9.py|"), "{drawn}");
 }
 
 /// Where a row of frames ends, as the last cell that is not blank.

@@ -10,6 +10,11 @@ pub(super) fn fit(name: &str, columns: usize, cut: &str) -> String {
     label::fit(name, columns, cut).unwrap_or_default()
 }
 
+/// How the name of a module reads in so many columns: dots within one are no borders of packages.
+pub(super) fn without_middle(module: &str, columns: usize, cut: &str) -> String {
+    label::without_middle(module, columns, cut)
+}
+
 /// A text in exactly so many columns, its beginning if it is too long.
 pub(super) fn padded(text: &str, columns: usize) -> String {
     let mut padded = label::take(text.chars(), columns);

@@ -3,7 +3,7 @@
 //! In: rows. Out: cells, a heading first, the selected row marked.
 
 use super::canvas::Canvas;
-use super::label::{fit, padded};
+use super::label::{fit, padded, without_middle};
 use super::numbers::percent;
 use super::shape::{Grouping, owner_name};
 use super::state::View;
@@ -32,7 +32,7 @@ pub(super) fn functions(top: &Top, canvas: &mut Canvas<'_>) {
             percent(row.own, all),
             percent(row.total, all),
             padded(&name, names),
-            fit(&row.module, modules, top.look.cut())
+            without_middle(&row.module, modules, top.look.cut())
         );
         let is_met = is_met(top, &row.name.text);
         table_line(canvas, line, &text, style(top, is_selected, is_met));
