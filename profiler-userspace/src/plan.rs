@@ -293,12 +293,13 @@ pub struct Matching {
 impl fmt::Display for Matching {
     /// As the end of a sentence about processes.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = self
-            .names
-            .iter()
-            .map(|name| format!("is named {}", name.name()));
-        let programs = (self.programs.iter()).map(|program| format!("runs {}", program.display()));
-        let all: Vec<String> = names.chain(programs).collect();
+        let names: Vec<&str> = self.names.iter().map(Pattern::name).collect();
+        let programs = self.programs.iter();
+        let programs: Vec<String> = programs.map(|path| path.display().to_string()).collect();
+        let of = |verb: &str, all: &str| (!all.is_empty()).then(|| format!("{verb} {all}"));
+        let named = of("is named", &names.join(" or "));
+        let runs = of("runs", &programs.join(" or "));
+        let all: Vec<String> = named.into_iter().chain(runs).collect();
         out.write_str(&all.join(" or "))
     }
 }

@@ -28,6 +28,7 @@ pub use functions::{CopiedText, FunctionEvent, FunctionLines, InlinedCall, Runti
 pub use mapping::{Moved, Place};
 pub use mapping_events::{MappingEvent, Todo, Unopened};
 pub use mappings::{MovedText, Process};
+pub(crate) use names::name_with_what_runs;
 pub use opening::{Opened, Owner, Unreachable};
 pub use registry::{Look, Processes};
 pub use reported::Choice;

@@ -78,14 +78,11 @@ impl ProcessNames {
         if leader.is_empty() || known.is_some_and(|known| *known.leader == *leader) {
             return;
         }
-        let runs = if RUNTIME_THREADS.contains(&leader) && liveness.is_latest(process_key) {
-            command_line(process_key.tgid).and_then(|line| runs(&line))
-        } else {
-            None
-        };
+        let is_latest = || liveness.is_latest(process_key);
+        let shown = with_what_runs(process_key.tgid, leader, is_latest);
         let name = Name {
             leader: leader.into(),
-            shown: runs.as_deref().unwrap_or(leader).into(),
+            shown: shown.as_deref().map_or(leader, str::as_bytes).into(),
         };
         self.names.insert(process_key, Some(name));
     }
@@ -121,6 +118,18 @@ impl ProcessNames {
     }
 }
 
+/// The name of a process whose first thread is called so, with what runs in it: `java shop.jar`. None where that is the
+/// thread's name alone.
+pub(crate) fn name_with_what_runs(tgid: u32, leader: &str) -> Option<String> {
+    with_what_runs(tgid, leader.as_bytes(), || true)
+}
+
+/// The same, if the process `is_latest` of its ID.
+fn with_what_runs(tgid: u32, leader: &[u8], is_latest: impl FnOnce() -> bool) -> Option<String> {
+    let is_runtime = RUNTIME_THREADS.contains(&leader) && is_latest();
+    is_runtime.then(|| runs(&command_line(tgid)?)).flatten()
+}
+
 /// The words of a process's command line, each ended by a NUL.
 fn command_line(tgid: u32) -> Option<Vec<u8>> {
     let mut line = Vec::new();
@@ -131,7 +140,7 @@ fn command_line(tgid: u32) -> Option<Vec<u8>> {
 
 /// The runtime and what it runs, by its command line: a class, a module, a jar or a script. None for other programs, and
 /// where the line does not say.
-fn runs(line: &[u8]) -> Option<Vec<u8>> {
+fn runs(line: &[u8]) -> Option<String> {
     // A word without an end was cut.
     let words = line.split_inclusive(|&byte| byte == 0);
     let words = words.map_while(|word| word.strip_suffix(b"\0"));
@@ -148,7 +157,7 @@ fn runs(line: &[u8]) -> Option<Vec<u8>> {
     } else {
         what.to_owned()
     };
-    Some(format!("{runtime} {shown}").into_bytes())
+    Some(format!("{runtime} {shown}"))
 }
 
 fn java<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
@@ -186,7 +195,7 @@ mod tests {
 
     fn run(line: &str) -> Option<String> {
         let line = line.replace(' ', "\0") + "\0";
-        runs(line.as_bytes()).map(|name| String::from_utf8(name).unwrap())
+        runs(line.as_bytes())
     }
 
     #[test]

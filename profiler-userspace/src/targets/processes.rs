@@ -4,6 +4,7 @@
 
 use super::tasks;
 use crate::plan::{Children, Matching, Target};
+use crate::process::name_with_what_runs;
 use anyhow::{Result, bail};
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -18,15 +19,21 @@ struct Candidate {
     pid: u32,
     parent: u32,
     comm: String,
+    /// What graphs call it, if it is a runtime's: `java shop.jar`.
+    shown: Option<String>,
     /// The file that it runs, as it sees it; none for kernel threads.
     program: Option<PathBuf>,
 }
 
 impl Candidate {
-    /// Its name, and that of its file: the kernel cuts the former after 15 bytes, and programs may change it.
+    /// Its name, that with what it runs, and that of its file: the kernel cuts the first after 15 bytes, and programs may
+    /// change it.
     fn names(&self) -> impl Iterator<Item = &str> {
         let file = self.program.as_deref().and_then(Path::file_name);
-        std::iter::once(&*self.comm).chain(file.and_then(|name| name.to_str()))
+        let file = file.and_then(|name| name.to_str());
+        [Some(&*self.comm), self.shown.as_deref(), file]
+            .into_iter()
+            .flatten()
     }
 
     fn matches(&self, wanted: &Matching) -> bool {
@@ -76,10 +83,12 @@ fn candidates() -> Vec<Candidate> {
     let others = tasks::parents().filter(|&(pid, _)| pid != own);
     let mut all: Vec<Candidate> = others
         .filter_map(|(pid, parent)| {
+            let comm = tasks::comm(pid)?;
             Some(Candidate {
                 pid,
                 parent,
-                comm: tasks::comm(pid)?,
+                shown: name_with_what_runs(pid, &comm),
+                comm,
                 program: fs::read_link(format!("/proc/{pid}/exe")).ok(),
             })
         })
@@ -126,9 +135,11 @@ fn refusal(wanted: &Matching, candidates: &[Candidate]) -> String {
     let is_near = |process: &&Candidate| {
         process.names().any(|name| {
             let name = name.to_lowercase();
+            // `su` is a part of many words.
+            let is_much_of = |part: &str| part.contains(&*name) && name.len() * 2 >= part.len();
             parts
                 .iter()
-                .any(|part| name.contains(part.as_str()) || part.contains(&*name))
+                .any(|part| name.contains(part.as_str()) || is_much_of(part))
         })
     };
     let near = counts(candidates.iter().filter(is_near));
@@ -159,7 +170,8 @@ fn refusal(wanted: &Matching, candidates: &[Candidate]) -> String {
 fn counts<'a>(processes: impl Iterator<Item = &'a Candidate>) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for process in processes {
-        *counts.entry(process.comm.clone()).or_default() += 1;
+        let name = process.shown.as_ref().unwrap_or(&process.comm);
+        *counts.entry(name.clone()).or_default() += 1;
     }
     counts
 }
@@ -237,6 +249,50 @@ mod tests {
         assert!(
             error.to_string().contains("the busiest processes are "),
             "{error}"
+        );
+    }
+
+    #[test]
+    fn a_runtime_is_found_by_what_it_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        // As if it ran a class `100`.
+        let java = Sleeper::start(folder.path(), "java");
+        assert_eq!(pids(&named("java 100"), Children::None), [java.0.id()]);
+        assert!(pids(&named("java"), Children::None).contains(&java.0.id()));
+        let error = resolved(&named("java 10"), Children::None).unwrap_err();
+        assert!(error.to_string().contains(" there are java 100"), "{error}");
+    }
+
+    #[test]
+    fn names_that_are_a_small_part_of_what_was_asked_for_are_not_near() {
+        let process = |comm: &str| Candidate {
+            pid: 1,
+            parent: 0,
+            comm: comm.to_owned(),
+            shown: None,
+            program: None,
+        };
+        let all = ["su", "such", "sh"].map(process);
+        let refused = |name: &str| {
+            let Target::Matching(wanted) = named(name) else {
+                panic!("a name");
+            };
+            refusal(&wanted, &all)
+        };
+        assert_eq!(
+            refused("nosuch"),
+            "no process is named nosuch; there are such"
+        );
+        assert_eq!(refused("bash"), "no process is named bash; there are sh");
+        let several = Matching {
+            names: ["nosuch", "bash"]
+                .map(|name| Pattern::whole(name).unwrap())
+                .into(),
+            programs: ["/bin/a", "/bin/b"].map(PathBuf::from).into(),
+        };
+        assert_eq!(
+            refusal(&several, &all),
+            "no process is named nosuch or bash or runs /bin/a or /bin/b; there are sh, such"
         );
     }
 }

@@ -153,7 +153,7 @@ fn target_flags_make_the_target() {
     };
     assert_eq!(
         matching.to_string(),
-        "is named nginx or is named redis.* or runs /usr/bin/x"
+        "is named nginx or redis.* or runs /usr/bin/x"
     );
     assert_eq!(wanted.children, Children::ToCome);
     assert_eq!(plan("--as-user -- x").run_as, Some(CommandUser::Caller));
