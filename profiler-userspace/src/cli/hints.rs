@@ -79,14 +79,10 @@ pub(super) fn advice(typed: &[OsString], accepted: impl Fn(&[OsString]) -> bool)
     }
     let ours = spelling.words();
     if whole && accepted(&ours) {
-        let shown: Vec<_> = ours
-            .iter()
-            .map(|word| shell_word(&word.to_string_lossy()))
-            .collect();
-        return Some(sentence(
-            &spelling.reasons,
-            &format!("flame-bpf {}", shown.join(" ")),
-        ));
+        let shown = ours.iter().fold("flame-bpf".to_owned(), |line, word| {
+            format!("{line} {}", shell_word(&word.to_string_lossy()))
+        });
+        return Some(sentence(&spelling.reasons, &shown));
     }
     match example {
         Some(example) => Some(sentence(&spelling.reasons, example)),

@@ -126,13 +126,13 @@ pub(super) const FLAGS: &[Flag] = &[
         "kernel stacks only is -K",
     ),
     (
-        &["-r", "--rate"],
+        &["-r", "--rate", "--profiling-cpu-sampling-frequency"],
         true,
         Instead::Flag("-F"),
         "the rate is -F",
     ),
     (
-        &["--interval"],
+        &["--interval", "-i"],
         true,
         Instead::Nothing,
         "the rate is -F, in samples a second",
@@ -158,8 +158,8 @@ pub(super) const FLAGS: &[Flag] = &[
     (
         &["--remote-store-address", "--node", "--config-path"],
         true,
-        Instead::Line("flame-bpf -a -d 10 -o x.otlp"),
-        "profiles are written to files; collectors take .otlp and .pb.gz",
+        Instead::Line("flame-bpf service --parca http://localhost:7070"),
+        "profiles are sent to servers by service",
     ),
     (
         &["--stack-storage-size"],

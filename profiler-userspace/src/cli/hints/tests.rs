@@ -110,6 +110,17 @@ fn flags_of_py_spy_and_of_container_tools_are_answered() {
     ] {
         assert_eq!(tip(typed), ours, "{typed}");
     }
+    for (typed, ours) in [
+        ("--native", "flame-bpf"),
+        ("-i 1ms -p 185", "flame-bpf -p 185"),
+        (
+            "--remote-store-address=grpc.example:443",
+            "flame-bpf service --parca http://localhost:7070",
+        ),
+        ("--profiling-cpu-sampling-frequency=19", "flame-bpf -F 19"),
+    ] {
+        assert_eq!(tip(typed), ours, "{typed}");
+    }
     for line in ["--cgroupmap web -a 1", "-G web -a"] {
         let said = said(line);
         assert!(said.contains("--cgroup PATH"), "{line}: {said}");
