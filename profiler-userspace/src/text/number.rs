@@ -40,7 +40,7 @@ pub(crate) fn amount(number: u64, noun: &str) -> String {
         .find(|(size, _)| number >= *size)
         .or(units.last());
     let Some((size, unit)) = unit else {
-        return format!("{} {noun}", grouped(number));
+        return of_noun(number, noun);
     };
     let value = number as f64 / *size as f64;
     let decimals = match value {
@@ -54,9 +54,19 @@ pub(crate) fn amount(number: u64, noun: &str) -> String {
     }
 }
 
+/// A number of what `noun` names, of one in the singular. Names of events stay as they are.
+fn of_noun(number: u64, noun: &str) -> String {
+    const PLURALS: [&str; 5] = ["samples", "calls", "operations", "waits", "bytes"];
+    let noun = match number {
+        1 if PLURALS.contains(&noun) => &noun[..noun.len() - 1],
+        _ => noun,
+    };
+    format!("{} {noun}", grouped(number))
+}
+
 /// [`amount`], with the exact number behind it where that is another.
 pub(crate) fn exact_amount(number: u64, noun: &str) -> String {
-    let (amount, exact) = (amount(number, noun), format!("{} {noun}", grouped(number)));
+    let (amount, exact) = (amount(number, noun), of_noun(number, noun));
     match amount == exact {
         true => exact,
         false => format!("{amount} ({exact})"),

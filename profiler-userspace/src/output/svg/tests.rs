@@ -200,7 +200,7 @@ fn names_of_all_kinds_are_drawn_without_suffixes() {
     for short in kinds.chain(RuntimeKind::ALL.map(RuntimeKind::short)) {
         let svg = draw(&read(&format!("a;work_[{short}] 1\n")), &Style::default());
         let titles = titles(&svg);
-        assert_eq!(titles[2], "work (1 samples, 100.00%)", "{short}");
+        assert_eq!(titles[2], "work (1 sample, 100.00%)", "{short}");
     }
 }
 

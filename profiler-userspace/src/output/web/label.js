@@ -150,7 +150,7 @@ const UNITS = {
 function amount(number, noun) {
   const units = UNITS[noun];
   if (units === undefined) {
-    return grouped(number) + ' ' + noun;
+    return ofNoun(number, noun);
   }
   const fits = function (unit) { return less(number, unit[0]) ? false : true; };
   const unit = units.find(fits) || units[units.length - 1];
@@ -159,9 +159,17 @@ function amount(number, noun) {
   return (decimals === 0 ? grouped(value) : value.toFixed(decimals)) + ' ' + unit[1];
 }
 
+const PLURALS = ['samples', 'calls', 'operations', 'waits', 'bytes'];
+
+// Of one in the singular. Names of events stay as they are.
+function ofNoun(number, noun) {
+  const isOne = number === 1 ? PLURALS.includes(noun) : false;
+  return grouped(number) + ' ' + (isOne ? noun.slice(0, -1) : noun);
+}
+
 // With the exact number behind it where that is another.
 function exactAmount(number, noun) {
-  const exact = grouped(number) + ' ' + noun;
+  const exact = ofNoun(number, noun);
   const short = amount(number, noun);
   return short === exact ? exact : short + ' (' + exact + ')';
 }
