@@ -93,6 +93,28 @@ fn both_sides_are_in_every_format() {
 }
 
 #[test]
+fn names_are_cut_where_it_is_known_how_wide_lines_may_be() {
+    let folder = tempdir().expect("a temporary folder can be made");
+    let name = format!("{}parse", "module::".repeat(20));
+    for (file, weight) in [("before.folded", 10), ("after.folded", 20)] {
+        fs::write(folder.path().join(file), format!("p;{name} {weight}\n")).expect("a file");
+    }
+    let written = |wrapper: &str| {
+        let run = Invocation::new("diff before.folded after.folded")
+            .within(folder.path())
+            .wrapped(wrapper)
+            .run()
+            .expect_code(0);
+        String::from_utf8(run.stdout).expect("text")
+    };
+    let whole = written("env -u COLUMNS");
+    assert!(whole.contains(&format!(" {name}\n")), "{whole}");
+    let cut = written("env COLUMNS=70");
+    assert!(cut.contains("…") && !cut.contains(&name), "{cut}");
+    assert!(cut.lines().all(|line| line.chars().count() <= 80), "{cut}");
+}
+
+#[test]
 fn a_recording_does_not_differ_from_itself() {
     let folder = tempdir().expect("a temporary folder can be made");
     let (recording, file) = (golden("raw-windows.fbpf"), folder.path().join("d.json"));

@@ -6,7 +6,7 @@ use super::flags::{CgroupArgs, NameArgs, SELECTING, SelectArgs};
 use super::{plan, value};
 use crate::clock::Between;
 use crate::diff::{Condition, Wanted};
-use crate::output::{CalleeOrder, DiffFormat, MinWidth, Style};
+use crate::output::{CalleeOrder, DiffFormat, MinWidth, Style, TextStyle};
 use crate::plan::{DiffOutput, Diffing, Verbosity};
 use crate::profile::select::Selection;
 use anyhow::{Result, bail, ensure};
@@ -97,6 +97,11 @@ pub(super) fn build(args: DiffArgs) -> Result<Diffing> {
         inverted: args.inverted,
         // Where a function stands on one side it should stand on the other.
         order: Some(CalleeOrder::Name),
+        text: TextStyle {
+            // Where it is not known how wide lines may be.
+            cuts_names: false,
+            ..defaults.text
+        },
         ..defaults
     };
     style.check()?;

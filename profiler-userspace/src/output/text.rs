@@ -23,7 +23,7 @@ use crate::text::color::painted;
 use crate::text::number::amount;
 use functions::Functions;
 use layout::percent;
-pub(super) use layout::{shortened, wrapped};
+pub(super) use layout::wrapped;
 use std::fmt::Write as _;
 use std::io::Write;
 

@@ -10,6 +10,7 @@ use crate::output::{DiffReport, Style, diff_summary, write_diff};
 use crate::pipeline::pieces::{self, Asked, Told};
 use crate::pipeline::select::select;
 use crate::pipeline::symbolize::Symbolizer;
+use crate::pipeline::write::on;
 use crate::plan::Diffing;
 use crate::profile::fold::visible;
 use crate::profile::{LabelFrames, Profile};
@@ -95,6 +96,7 @@ pub fn diff(asked: &Diffing) -> Result<Outcome> {
     };
     let mut files = Vec::new();
     for (sink, output) in sinks.iter().zip(&asked.outputs) {
+        let style = on(sink, &style);
         sink.deliver(|out| write_diff(&report, output.format, &style, out))?;
         if !sink.is_stdout() {
             files.push(format!("wrote: {}\n", sink.name().display()));

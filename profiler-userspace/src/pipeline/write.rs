@@ -67,7 +67,7 @@ pub(crate) fn write(
 }
 
 /// The style of what is written there: a terminal has its columns and colours.
-fn on<'a>(sink: &Sink, style: &'a Style) -> Cow<'a, Style> {
+pub(super) fn on<'a>(sink: &Sink, style: &'a Style) -> Cow<'a, Style> {
     let text = &style.text;
     let columns = match text.cuts_names {
         true => None,

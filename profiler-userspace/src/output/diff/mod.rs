@@ -86,7 +86,7 @@ pub fn write(
     match format {
         DiffFormat::Svg => svg::graph(report, Widths::Both, (style, BOUND), out)?,
         DiffFormat::Html => html::write(report, style, out)?,
-        DiffFormat::Text => out.write_all(text::report(report).as_bytes())?,
+        DiffFormat::Text => out.write_all(text::report(report, &style.text).as_bytes())?,
         DiffFormat::Json => json::write(report, out)?,
         DiffFormat::Folded => folded::write(report.comparison, out)?,
     }

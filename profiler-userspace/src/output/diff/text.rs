@@ -1,12 +1,14 @@
 //! The comparison as text: what changed, what is noise, and what could not have been seen.
 //!
-//! In: a report. Out: lines of at most 80 columns but for names. The same bytes for the same report.
+//! In: a report, and how wide it may be. Out: lines of at most 80 columns but for names, which are cut on a terminal alone.
+//! The same bytes for the same report.
 
 use super::Report;
 use super::numbers::{change, time, unit, value};
 use crate::diff::stats::estimate::Clusters;
 use crate::diff::{Change, Class, Comparison, Function, Quantity, Side, Verdict};
-use crate::output::text::{shortened, wrapped};
+use crate::output::TextStyle;
+use crate::output::text::wrapped;
 use crate::profile::Unit;
 use crate::profile::fold::visible;
 use std::fmt::Write as _;
@@ -14,11 +16,11 @@ use std::fmt::Write as _;
 const COLUMNS: usize = 80;
 /// So many functions are shown, and all that changed.
 const ROWS: usize = 20;
-/// Columns before a function's name.
-const NUMBERS: usize = 50;
+/// Columns before a verdict, with those behind it.
+const NUMBERS: usize = 42;
 
 /// All of it.
-pub(super) fn report(report: &Report<'_>) -> String {
+pub(super) fn report(report: &Report<'_>, style: &TextStyle) -> String {
     let comparison = report.comparison;
     let mut text = String::new();
     line(&mut text, &verdict(comparison));
@@ -37,8 +39,18 @@ pub(super) fn report(report: &Report<'_>) -> String {
     if !comparison.claims {
         line(&mut text, NO_INTERVALS);
     }
-    table(comparison, "self", |function| &function.itself, &mut text);
-    table(comparison, "total", |function| &function.total, &mut text);
+    for table in [
+        Table {
+            name: "self",
+            of: |function| &function.itself,
+        },
+        Table {
+            name: "total",
+            of: |function| &function.total,
+        },
+    ] {
+        table.write(comparison, style, &mut text);
+    }
     text.push('\n');
     closing(report, &mut text);
     text
@@ -169,70 +181,75 @@ fn on_matching(comparison: &Comparison) -> Vec<String> {
     parts
 }
 
-fn table(
-    comparison: &Comparison,
-    which: &str,
-    of: impl Fn(&Function) -> &Change,
-    text: &mut String,
-) {
-    let there = comparison
-        .functions
-        .iter()
-        .filter(|function| of(function).weights != [0, 0]);
-    let mut rows: Vec<&Function> = there.collect();
-    let all = rows.len();
-    rows.sort_by(|a, b| {
-        let key = |function: &Function| {
-            let change = of(function);
-            (change.verdict.is_change(), change.estimate.change().abs())
-        };
-        let ((a_changed, a_by), (b_changed, b_by)) = (key(a), key(b));
-        (b_changed.cmp(&a_changed))
-            .then_with(|| b_by.total_cmp(&a_by))
-            .then_with(|| a.name.cmp(&b.name))
-    });
-    let changed = rows
-        .iter()
-        .filter(|function| of(function).verdict.is_change())
-        .count();
-    rows.truncate(ROWS.max(changed));
-    let _ = writeln!(
-        text,
-        "\n{:>7} {:>7} {:>7}  {:<15} {:<8} function",
-        "before",
-        "after",
-        "change",
-        unit(comparison),
-        which
-    );
-    for function in &rows {
-        row(comparison, function, of(function), text);
-    }
-    let rest = all - rows.len();
-    if rest > 0 {
+/// A table of functions.
+struct Table {
+    name: &'static str,
+    of: fn(&Function) -> &Change,
+}
+
+impl Table {
+    fn write(&self, comparison: &Comparison, style: &TextStyle, text: &mut String) {
+        let of = self.of;
+        let there = comparison
+            .functions
+            .iter()
+            .filter(|function| of(function).weights != [0, 0]);
+        let mut rows: Vec<&Function> = there.collect();
+        let all = rows.len();
+        rows.sort_by(|a, b| {
+            let key = |function: &Function| {
+                let change = of(function);
+                (change.verdict.is_change(), change.estimate.change().abs())
+            };
+            let ((a_changed, a_by), (b_changed, b_by)) = (key(a), key(b));
+            (b_changed.cmp(&a_changed))
+                .then_with(|| b_by.total_cmp(&a_by))
+                .then_with(|| a.name.cmp(&b.name))
+        });
+        let changed = rows
+            .iter()
+            .filter(|function| of(function).verdict.is_change())
+            .count();
+        rows.truncate(ROWS.max(changed));
+        let verdicts = rows.iter().map(|row| of(row).verdict.word().len());
+        let verdicts = verdicts.max().unwrap_or(0).max(8);
         let _ = writeln!(
             text,
-            "{rest} more, none of which changed beyond noise; -o NAME.json has all"
+            "\n{:>7} {:>7} {:>7}  {:<15} {:<verdicts$} function",
+            "before",
+            "after",
+            "change",
+            unit(comparison),
+            self.name
         );
+        let room = style.columns.saturating_sub(NUMBERS + verdicts);
+        for function in &rows {
+            let mark = match function.class {
+                Class::Kernel => " [k]",
+                _ => "",
+            };
+            let name = style.name(&visible(&function.name), room.saturating_sub(mark.len()));
+            row(comparison, of(function), verdicts, &(name + mark), text);
+        }
+        let rest = all - rows.len();
+        if rest > 0 {
+            let _ = writeln!(
+                text,
+                "{rest} more, none of which changed beyond noise; -o NAME.json has all"
+            );
+        }
     }
 }
 
-fn row(comparison: &Comparison, function: &Function, of: &Change, text: &mut String) {
+fn row(comparison: &Comparison, of: &Change, verdicts: usize, name: &str, text: &mut String) {
     let quantity = comparison.quantity;
     let interval = of.interval().map_or_else(String::new, |[low, high]| {
         format!("[{}, {}]", change(quantity, low), change(quantity, high))
     });
-    let mark = if function.class == Class::Kernel {
-        " [k]"
-    } else {
-        ""
-    };
-    let room = COLUMNS - NUMBERS - mark.len();
-    let name = shortened(&visible(&function.name), room) + mark;
     let [before, after] = of.estimate.values.map(|value_of| value(quantity, value_of));
     let _ = writeln!(
         text,
-        "{before:>7} {after:>7} {:>7}  {interval:<15} {:<8} {name}",
+        "{before:>7} {after:>7} {:>7}  {interval:<15} {:<verdicts$} {name}",
         change(quantity, of.estimate.change()),
         of.verdict.word(),
     );

@@ -16,13 +16,13 @@ pub(super) fn percent(part: u64, all: u64) -> String {
 }
 
 /// A name in at most so many columns.
-pub(in crate::output) fn shortened(name: &str, columns: usize) -> String {
+fn shortened(name: &str, columns: usize) -> String {
     fit(name, columns, CUT).unwrap_or_default()
 }
 
 impl TextStyle {
     /// A name in so many columns, or whole.
-    pub(super) fn name(&self, name: &str, columns: usize) -> String {
+    pub(in crate::output) fn name(&self, name: &str, columns: usize) -> String {
         match self.cuts_names {
             true => shortened(name, columns),
             false => name.to_owned(),

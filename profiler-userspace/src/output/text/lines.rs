@@ -72,7 +72,11 @@ impl Report<'_> {
             .map(|((file, line, _), _)| format!("{file}:{line}"))
             .collect();
         let widest = places.iter().map(|place| place.chars().count()).max();
-        let columns = widest.unwrap_or(0).clamp(4, room / 2);
+        let most = match self.style.cuts_names {
+            true => room / 2,
+            false => usize::MAX,
+        };
+        let columns = widest.unwrap_or(0).clamp(4, most);
         let _ = writeln!(
             text,
             "\n{:>6} {:>6} {:>6}  {}  function",
@@ -92,8 +96,10 @@ impl Report<'_> {
                 percent(sum, self.total),
                 percent(*total, self.total),
                 " ".repeat(fill),
-                self.style
-                    .padded(&self.functions.at(*function).0.name, room - columns),
+                self.style.padded(
+                    &self.functions.at(*function).0.name,
+                    room.saturating_sub(columns)
+                ),
             );
             let _ = writeln!(text, "{}", row.trim_end());
             if let Some(source) = self.source.and_then(|source| source.line(file, *line)) {

@@ -90,6 +90,43 @@ fn of_an_interpreted_program_the_hottest_functions_have_native_time_and_native_o
 }
 
 #[test]
+fn paths_are_cut_where_names_are_and_else_whole() {
+    let file = format!("/build/{}/app.c", "deep/".repeat(30));
+    let written = |cuts_names| {
+        let mut profile = crate::profile::FrameProfile::new(crate::profile::Profile::new(
+            Unit::Samples,
+            crate::profile::Window::default(),
+        ));
+        let frame = crate::profile::SourceFrame {
+            frame: crate::profile::FrameRef {
+                name: "work",
+                kind: FrameKind::User,
+            },
+            file: &file,
+            line: 12,
+        };
+        profile.push(&[frame], 1, 1);
+        let style = Style {
+            text: TextStyle {
+                lines: true,
+                cuts_names,
+                ..TextStyle::default()
+            },
+            ..Style::default()
+        };
+        let mut out = Vec::new();
+        write(&profile.into_profile(), &style, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    assert!(written(false).contains(&format!("{file}:12  work\n")));
+    let cut = written(true);
+    assert!(
+        cut.contains("/app.c:12  work\n") && !cut.contains(&file),
+        "{cut}"
+    );
+}
+
+#[test]
 fn the_hottest_lines_have_their_functions_and_what_has_no_line_is_counted() {
     let mut profile = crate::profile::FrameProfile::new(crate::profile::Profile::new(
         Unit::Samples,
