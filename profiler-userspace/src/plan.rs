@@ -513,6 +513,8 @@ pub struct Annotating {
     pub servers: Servers,
     /// Directories of source to show.
     pub source: Vec<PathBuf>,
+    /// A jitdump, or its directory, for code of runtimes that have ended.
+    pub jitdump: Option<PathBuf>,
 }
 
 /// A recording to annotate.

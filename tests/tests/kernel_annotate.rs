@@ -183,6 +183,18 @@ fn code_of_a_runtime_is_read_from_the_process_while_it_runs() {
         annotate()
             .expect_code(1)
             .expect_stderr("has ended, and recordings do not keep it");
+        // A jitdump has the code itself.
+        let dumped = Invocation::new("annotate")
+            .arg(recording.display())
+            .arg(function)
+            .path("--jitdump", folder.path())
+            .run();
+        if function == "told_in_a_dump" {
+            let dumped = String::from_utf8(dumped.expect_code(0).stdout).expect("text");
+            assert_eq!(rows(&dumped), all, "{dumped}");
+        } else {
+            dumped.expect_code(1).expect_stderr("cannot open");
+        }
         fs::remove_file(map).ok();
     }
 }

@@ -38,6 +38,9 @@ pub(super) struct AnnotateArgs {
     /// Show source from DIR, the top of its tree, between instructions; implies --lines. Repeatable
     #[arg(long, value_name = "DIR")]
     source: Vec<PathBuf>,
+    /// Show code that a runtime made as its jitdump has it, also when it has ended; of a directory jit-PID.dump
+    #[arg(long, value_name = "FILE|DIR")]
+    jitdump: Option<PathBuf>,
     #[command(flatten)]
     names: NameArgs,
     #[command(flatten)]
@@ -110,6 +113,7 @@ pub(super) fn build(args: AnnotateArgs, usual: RecordArgs) -> Result<Annotating>
         },
         servers,
         source: args.source,
+        jitdump: args.jitdump,
     })
 }
 

@@ -113,6 +113,25 @@ pub fn made_code(
     made
 }
 
+/// The functions at some ascending addresses, as a jitdump has them in the end.
+pub fn made_in_dump(dump: &File, addresses: &[u64]) -> Vec<Option<MadeCode>> {
+    let mut names = Names::new(addresses);
+    jitdump::read(dump, &mut names);
+    names.into_made()
+}
+
+/// The places in a jitdump, by address, of the code that a process made at some ascending addresses, where the dump gives
+/// these this name in the end. Code that was moved is left out: it is dumped as it was before.
+pub fn dumped_code(dump: &File, pid: u32, name: &str, addresses: &[u64]) -> Vec<(Range<u64>, u64)> {
+    let made = made_in_dump(dump, addresses).into_iter().flatten();
+    let mut ranges: Vec<Range<u64>> = made
+        .filter(|made| made.name == name)
+        .map(|made| made.code)
+        .collect();
+    ranges.dedup();
+    jitdump::places(dump, pid, &ranges)
+}
+
 /// Fills the gaps in one source with what another knows.
 fn merge(mut found: Found, left: &[usize], more: Found) -> Found {
     let first = found.names.len();

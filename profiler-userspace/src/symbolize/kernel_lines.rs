@@ -6,7 +6,7 @@
 //! between its first address and the first address of the file's code, and the names that the kernel gives to
 //! addresses have to match. Modules and BPF programs are in no such file and get no lines.
 
-use super::dwarf::{self, Question};
+use super::dwarf::{self, Level, Question, SourceLine};
 use super::kernel_function::{KernelFunction, readable};
 use super::memory_budget::SymbolMemory;
 use super::symbol_table;
@@ -129,10 +129,42 @@ impl<'a> KernelLines<'a> {
 
     /// Adds lines to the functions at addresses, which ascend.
     pub(super) fn add(&self, addresses: &[u64], functions: &mut [Option<KernelFunction>]) {
+        let names: Vec<Option<String>> = (functions.iter())
+            .map(|function| Some(function.as_ref()?.name.clone()))
+            .collect();
+        self.ask(addresses, &names, |number, levels| {
+            let line = levels.into_iter().next().and_then(|level| level.line);
+            if let Some(function) = &mut functions[number] {
+                function.source = line;
+            }
+        });
+    }
+
+    /// The functions that were compiled into one at each of its addresses, which ascend, itself first, as far as these are
+    /// known: with lines, and names if they have any.
+    pub fn within(&self, function: &str, addresses: &[u64]) -> Vec<Vec<(String, SourceLine)>> {
+        let names = vec![Some(function.to_owned()); addresses.len()];
+        let mut all = vec![Vec::new(); addresses.len()];
+        self.ask(addresses, &names, |number, levels| {
+            let level = |level: Level| {
+                let name = level.name.and_then(|name| readable(&name));
+                Some((name.unwrap_or_default(), level.line?))
+            };
+            all[number] = levels.into_iter().filter_map(level).collect();
+        });
+        all
+    }
+
+    fn ask(
+        &self,
+        addresses: &[u64],
+        names: &[Option<String>],
+        take: impl FnMut(usize, Vec<Level>),
+    ) {
         let lining = if addresses.is_empty() {
             KernelLining::NotNeeded
         } else {
-            let look_up = AssertUnwindSafe(|| self.look_up(addresses, functions));
+            let look_up = AssertUnwindSafe(|| self.look_up(addresses, names, take));
             // The file may contain anything, like any debug file.
             catch_unwind(look_up).unwrap_or_else(|_| KernelLining::Missing {
                 wanted: self.files.debug.first().cloned().unwrap_or_default(),
@@ -141,7 +173,13 @@ impl<'a> KernelLines<'a> {
         *self.lining.borrow_mut() = lining;
     }
 
-    fn look_up(&self, addresses: &[u64], functions: &mut [Option<KernelFunction>]) -> KernelLining {
+    /// Calls `take` with the number of each address and its functions, the outermost first.
+    fn look_up(
+        &self,
+        addresses: &[u64],
+        names: &[Option<String>],
+        mut take: impl FnMut(usize, Vec<Level>),
+    ) -> KernelLining {
         let Some(id) = build_in(&self.files.notes) else {
             return KernelLining::Unproven;
         };
@@ -175,7 +213,7 @@ impl<'a> KernelLines<'a> {
             .unzip();
         let beyond = addresses.len() - within.len();
         // These ascend too, because all are shifted alike and none wraps around.
-        if !within.is_sorted() || !agree(source, &within, &places, functions) {
+        if !within.is_sorted() || !agree(source, &within, &places, names) {
             return unfit();
         }
         let question = Question {
@@ -190,10 +228,7 @@ impl<'a> KernelLines<'a> {
             bytes: self.memory.bytes,
         };
         let asked = dwarf::look_up(question, &within, |number, levels| {
-            let line = levels.into_iter().next().and_then(|level| level.line);
-            if let Some(function) = &mut functions[places[number]] {
-                function.source = line;
-            }
+            take(places[number], levels);
         });
         KernelLining::Told {
             beyond,
@@ -283,7 +318,7 @@ fn agree(
     source: &DebugFile,
     addresses: &[ElfAddress],
     places: &[usize],
-    functions: &[Option<KernelFunction>],
+    names: &[Option<String>],
 ) -> bool {
     let Some(table) = &source.elf.symbols else {
         // The build is the same, and there is nothing else to compare.
@@ -292,7 +327,7 @@ fn agree(
     let found = symbol_table::look_up(&source.file, &source.elf, table, addresses);
     let both = found.of.iter().zip(places).filter_map(|(of, place)| {
         let in_file = readable(&found.names[(*of)?])?;
-        Some(in_file == functions[*place].as_ref()?.name)
+        Some(in_file == *names[*place].as_ref()?)
     });
     let (same, all) = both.fold((0, 0), |(same, all), is_same| {
         (same + usize::from(is_same), all + 1)

@@ -34,7 +34,7 @@ mod symbol_table;
 mod tests;
 mod unsymbolized;
 
-pub use code_map::{CodeMap, MadeCode, made_code, names_in};
+pub use code_map::{CodeMap, MadeCode, dumped_code, made_code, made_in_dump, names_in};
 pub use demangle::Demangling;
 pub use dwarf::SourceLine;
 pub use ends::{cut_short, fallbacks, stack_ends};

@@ -5,10 +5,13 @@
 use super::counted::Counted;
 use crate::code::listing::{MAX_BYTES, Stretch};
 use crate::kernel::kernel_text;
-use crate::object::BuildId;
+use crate::object::{BuildId, Fetch};
+use crate::output::InstructionPlace;
 use crate::profile::fold::visible;
 use crate::profile::{Machine, Profile};
-use crate::symbolize::{Kallsyms, running_kernel};
+use crate::report::distro::Distro;
+use crate::report::kernel_lines;
+use crate::symbolize::{Kallsyms, Naming, SourceLine, running_kernel};
 use anyhow::{Context as _, Result, bail, ensure};
 use std::collections::HashMap;
 
@@ -105,6 +108,32 @@ impl KernelCode {
             .filter_map(|target| Some((target, self.kernel.begins(target)?.to_owned())))
             .collect()
     }
+}
+
+/// Where instructions of a function of the kernel come from, as its debug information says; and why that is not known.
+pub(super) fn places(
+    function: &str,
+    addresses: &[u64],
+    naming: &Naming,
+    fetch: Option<&Fetch<'_>>,
+) -> (HashMap<u64, InstructionPlace>, Option<String>) {
+    let lines = kernel_lines::lines(naming, fetch);
+    let all = lines.within(function, addresses);
+    let place = |(address, levels): (&u64, Vec<(String, SourceLine)>)| {
+        let is_inlined = levels.len() > 1;
+        let (name, SourceLine { file, line }) = levels.into_iter().next_back()?;
+        let inlined = if is_inlined { name } else { String::new() };
+        let place = InstructionPlace {
+            inlined,
+            file,
+            line,
+        };
+        Some((*address, place))
+    };
+    let places = addresses.iter().zip(all).filter_map(place).collect();
+    let distro = Distro::here(fetch.is_some());
+    let finding = kernel_lines::on_lines(&lines.lining(), &distro);
+    (places, finding.map(|finding| finding.text))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Conducts an annotation: one function of a recording, instruction by instruction.
 //!
 //! In: a recording and a function's name. Out: text. Weights are the recording's; code is that of the object or the kernel
-//! that was recorded, by its build ID, or of the process if it still runs, and where that is not here, that is what
+//! that was recorded, by its build ID, or of the process if it still runs or left a dump, and where that is not here, that is what
 //! there is to say.
 //! Never: code of another build.
 
@@ -33,6 +33,9 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::SystemTime;
 
+/// What is said where lines were asked for and there are none.
+const NO_LINES: &str = "no lines are known of it";
+
 /// The label of findings on code without names.
 const UNNAMED: &str = "unnamed";
 
@@ -59,15 +62,15 @@ pub fn annotate(asked: &Annotating, file: &Path) -> Result<String> {
         }
         Home::Kernel => {
             let is_now = matches!(asked.recorded, Recorded::Now(_));
-            of_kernel(&key.name, &counted, &profile, is_now)?
+            of_kernel(asked, &key.name, &counted, &profile, is_now)?
         }
-        Home::Process { pid, start } => made::read(&key.name, (pid, start), &counted)?,
+        Home::Process { pid, start } => match &asked.jitdump {
+            Some(dump) => made::read_dumped(&key.name, pid, &counted, dump)?,
+            None => made::read(&key.name, (pid, start), &counted)?,
+        },
     };
     if asked.naming.lines && code.places.is_empty() {
-        print(&format!(
-            "flame-bpf: no lines are known of it: {}\n",
-            code.without_lines
-        ));
+        print(&format!("flame-bpf: {}\n", code.without_lines));
     }
     let lines = code.places.values().map(|place| (&place.file, place.line));
     let found = directories.find_lines(lines, profile.origin.started);
@@ -114,8 +117,8 @@ struct Code {
     names: HashMap<u64, String>,
     /// Where each instruction comes from, as far as that was asked for and is known.
     places: HashMap<u64, InstructionPlace>,
-    /// Why that may not be known.
-    without_lines: &'static str,
+    /// A sentence on why that may not be known.
+    without_lines: String,
 }
 
 /// The code of a function in an object.
@@ -152,21 +155,47 @@ fn of_object(
         places: namer.places(&stretches, name)?,
         stretches,
         base: 0,
-        without_lines: "debug information is missing (compile with -g, or --debuginfod)",
+        without_lines: format!(
+            "{NO_LINES}: debug information is missing (compile with -g, or --debuginfod)"
+        ),
     })
 }
 
 /// The code of a function of the kernel.
-fn of_kernel(name: &str, counted: &Counted, profile: &Profile, is_now: bool) -> Result<Code> {
+fn of_kernel(
+    asked: &Annotating,
+    name: &str,
+    counted: &Counted,
+    profile: &Profile,
+    is_now: bool,
+) -> Result<Code> {
     let code = kernel::read(name, counted, profile, is_now)?;
+    let addresses: Vec<u64> = code.stretch.begins().collect();
+    let (places, without_lines) = match asked.naming.lines {
+        true => with_servers(asked, |fetch| {
+            kernel::places(name, &addresses, &asked.naming, fetch)
+        }),
+        false => Default::default(),
+    };
     Ok(Code {
         of: "the kernel".to_owned(),
         names: code.targets(),
-        places: HashMap::new(),
+        places,
         base: code.begin,
         stretches: vec![code.stretch],
-        without_lines: "those of the kernel's code are not looked for",
+        without_lines: without_lines.unwrap_or_else(|| NO_LINES.to_owned()),
     })
+}
+
+/// Hands a way to fetch files, if servers are to be asked.
+fn with_servers<T>(asked: &Annotating, ask: impl FnOnce(Option<&Fetch<'_>>) -> T) -> T {
+    let client = Client::new(
+        asked.servers.addresses(),
+        Limits::from_environment(),
+        |_| (),
+    );
+    let fetch = client.as_ref().map(|client| |id: &BuildId| client.find(id));
+    ask(fetch.as_ref().map(|fetch| fetch as &Fetch<'_>))
 }
 
 /// The profile of the recording, and what there is to say of code without names.
@@ -271,16 +300,13 @@ struct Namer<'a> {
 
 impl Namer<'_> {
     fn name(&self, addresses: &[u64], naming: &Naming) -> Result<Vec<Vec<ObjectFrame>>> {
-        let client = Client::new(
-            self.asked.servers.addresses(),
-            Limits::from_environment(),
-            |_| (),
-        );
-        let fetch = client.as_ref().map(|client| |id: &BuildId| client.find(id));
-        let fetch = fetch.as_ref().map(|fetch| fetch as &Fetch<'_>);
         let addresses: Vec<ElfAddress> = addresses.iter().copied().map(ElfAddress).collect();
         let file = self.file.again()?;
-        Ok(symbolize::name_object(file, &self.mapping.path, &addresses, naming, fetch).0)
+        let path = &self.mapping.path;
+        let name = |fetch: Option<&Fetch<'_>>| {
+            symbolize::name_object(file, path, &addresses, naming, fetch)
+        };
+        Ok(with_servers(self.asked, name).0)
     }
 
     /// The names of what the code calls and jumps to elsewhere.

@@ -1,12 +1,13 @@
 //! The jitdump: a header, then a record for each piece of code that was made or moved.
 //!
-//! In: an open file and addresses. Out: the last name for each. Reading ends at the first invalid record,
+//! In: an open file and addresses. Out: the last name for each, and the code itself. Reading ends at the first invalid record,
 //! which may be one that is half-written.
 
 use super::{Latest, MAX_FILE_BYTES, MAX_NAME_BYTES, Names};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
-use std::io::{BufReader, Read, Seek as _, SeekFrom};
+use std::io::{BufReader, Read, Seek as _, SeekFrom, Take};
+use std::ops::Range;
 use std::rc::Rc;
 
 /// The magic number, as its writer reads it.
@@ -41,6 +42,10 @@ enum Record {
         size: u64,
         number: u64,
         name: Rc<[u8]>,
+        /// Of the process that made it.
+        pid: u32,
+        /// Where in the file the code is, if the record has room for it.
+        at: Option<u64>,
     },
     Move {
         start: u64,
@@ -88,6 +93,29 @@ pub(super) fn read(file: &File, names: &mut Names<'_>) {
     }
 }
 
+/// Where in the dump the code is that a process made in these ranges of addresses, by range: of several the last.
+pub(super) fn places(file: &File, of: u32, ranges: &[Range<u64>]) -> Vec<(Range<u64>, u64)> {
+    let mut places = BTreeMap::new();
+    each(file, |record| {
+        if let Record::Load {
+            start,
+            size,
+            pid,
+            at: Some(at),
+            ..
+        } = record
+        {
+            let range = start..start.saturating_add(size);
+            if pid == of && ranges.contains(&range) {
+                places.insert((range.start, range.end), at);
+            }
+        }
+        true
+    });
+    let place = |((start, end), at)| (start..end, at);
+    places.into_iter().map(place).collect()
+}
+
 /// Calls `visit` for each record until it returns `false` or the file is invalid.
 fn each(mut file: &File, visit: impl FnMut(Record) -> bool) -> Option<()> {
     file.seek(SeekFrom::Start(0)).ok()?;
@@ -107,14 +135,16 @@ fn walk(mut dump: impl Read, mut visit: impl FnMut(Record) -> bool) -> Option<()
     let _version = order.word(array(&mut dump)?);
     let header = order.word(array(&mut dump)?);
     skip(&mut dump, u64::from(header.checked_sub(12)?))?;
+    let mut end = u64::from(header);
     loop {
         let kind = order.word(array(&mut dump)?);
         let size = order.word(array(&mut dump)?);
         skip(&mut dump, 8)?;
+        end += u64::from(size);
         let size = size.checked_sub(PREFIX_BYTES)?;
         let mut body = (&mut dump).take(u64::from(size));
         let record = match kind {
-            CODE_LOAD if size >= LOAD_BYTES => load(order, &mut body)?,
+            CODE_LOAD if size >= LOAD_BYTES => load(order, &mut body, end)?,
             CODE_MOVE if size >= MOVE_BYTES => moved(order, &mut body)?,
             _ => Record::Other,
         };
@@ -126,9 +156,11 @@ fn walk(mut dump: impl Read, mut visit: impl FnMut(Record) -> bool) -> Option<()
     }
 }
 
-fn load(order: Order, body: &mut impl Read) -> Option<Record> {
-    // Skips process, thread, and a duplicate of the address.
-    skip(body, 16)?;
+/// `end`: where in the file the record does, as does the code.
+fn load(order: Order, body: &mut Take<impl Read>, end: u64) -> Option<Record> {
+    let pid = order.word(array(body)?);
+    // Skips the thread, and a duplicate of the address.
+    skip(body, 12)?;
     let start = order.double(array(body)?);
     let size = order.double(array(body)?);
     let number = order.double(array(body)?);
@@ -146,6 +178,8 @@ fn load(order: Order, body: &mut impl Read) -> Option<Record> {
         size,
         number,
         name: name.into(),
+        pid,
+        at: (size <= body.limit()).then(|| end - size),
     })
 }
 

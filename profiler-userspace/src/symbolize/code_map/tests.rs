@@ -190,6 +190,31 @@ fn a_jitdump_names_loaded_and_moved_code() {
 }
 
 #[test]
+fn a_jitdump_has_the_code_that_was_made_last() {
+    for big in [false, true] {
+        let made = Dump::new(big)
+            .load(0x1000, 5, 1, b"f")
+            .load(0x1000, 5, 2, b"f")
+            .debug()
+            .load(0x2000, 5, 3, b"g")
+            .load(0x3000, 5, 4, b"f")
+            .moved(0x3000, 0x4000, 5, 4)
+            .load(0x5000, 64, 5, b"f");
+        let second = 40 + 2 * (16 + 40 + 2 + 5) - 5;
+        let dump = file(&made.bytes);
+        let of = |pid: u32, name: &str| {
+            let addresses = [0x1000, 0x1004, 0x2000, 0x4000, 0x5000];
+            dumped_code(&dump, pid, name, &addresses)
+        };
+        // Neither what was moved, nor what the record is too short for.
+        assert_eq!(of(7, "f"), [(0x1000..0x1005, second as u64)]);
+        assert_eq!(made.bytes[second..second + 5], [1, 2, 3, 4, 5]);
+        assert_eq!(of(7, "g").len(), 1);
+        assert_eq!([of(7, "h"), of(8, "f")], [[], []]);
+    }
+}
+
+#[test]
 fn a_truncated_jitdump_names_its_complete_records() {
     let mut bytes = Dump::new(false)
         .load(0x1000, 0x10, 1, b"whole")
@@ -224,6 +249,7 @@ proptest! {
         }
         bytes.truncate(cut);
         dump(&bytes, &[0, 0x1000, 0x3000, u64::MAX]);
+        dumped_code(&file(&bytes), 7, "first", &[0x1000]);
     }
 
     #[test]

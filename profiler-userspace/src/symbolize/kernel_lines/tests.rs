@@ -8,7 +8,13 @@ use std::fmt::Write as _;
 const KERNEL: &str = r#"
 __attribute__((noinline)) int do_one(volatile int *x) { return *x * 3; }
 __attribute__((noinline)) int do_two(volatile int *x) { return do_one(x) + 1; }
-void _start(void) { volatile int x = 1; do_two(&x); }
+static inline __attribute__((always_inline)) int half(volatile int *x) {
+    return *x / 2;
+}
+__attribute__((noinline)) int do_three(volatile int *x) {
+    return half(x) * 5;
+}
+void _start(void) { volatile int x = 1; do_two(&x); do_three(&x); }
 "#;
 
 /// So much further than it was linked for lies the made-up kernel.
@@ -20,6 +26,7 @@ struct Made {
     files: KernelFiles,
     one: u64,
     two: u64,
+    three: u64,
 }
 
 fn made(flags: &[&str]) -> Option<Made> {
@@ -61,12 +68,13 @@ fn made(flags: &[&str]) -> Option<Made> {
         symbols: shop.path("kallsyms"),
         debug: vec![shop.path("nowhere"), file],
     };
-    let (one, two) = (address("do_one"), address("do_two"));
+    let [one, two, three] = ["do_one", "do_two", "do_three"].map(address);
     Some(Made {
         shop,
         files,
         one,
         two,
+        three,
     })
 }
 
@@ -123,6 +131,39 @@ fn kernel_functions_have_lines_at_any_load_address_and_modules_none() {
     assert_eq!(names, [None]);
     lines.add(&[], &mut []);
     assert_eq!(lines.lining(), KernelLining::NotNeeded);
+}
+
+#[test]
+fn instructions_of_the_kernel_have_the_lines_of_what_was_compiled_in() {
+    let Some(made) = made(&["-g"]) else {
+        return;
+    };
+    let lines = KernelLines::new(made.files.clone(), SymbolMemory::default(), None);
+    let addresses: Vec<u64> = (made.three..made.three + 8).collect();
+    let all = lines.within("do_three", &addresses);
+    let shown: Vec<Vec<(&str, u32)>> = (all.iter())
+        .map(|levels| {
+            let shown = levels
+                .iter()
+                .map(|(name, source)| (name.as_str(), source.line));
+            shown.collect()
+        })
+        .collect();
+    assert!(
+        shown.iter().all(|levels| levels[0].0 == "do_three"),
+        "{shown:?}"
+    );
+    assert!(
+        shown.contains(&vec![("do_three", 8), ("half", 5)]),
+        "{shown:?}"
+    );
+    assert_eq!(lines.lining(), KernelLining::Told { beyond: 0, left: 0 });
+    // Of another function at these addresses nothing is known.
+    assert!(lines.within("other", &addresses).iter().all(Vec::is_empty));
+    let unfit = KernelLining::Unfit {
+        found: Some(made.shop.path("vmlinux")),
+    };
+    assert_eq!(lines.lining(), unfit);
 }
 
 #[test]
