@@ -35,7 +35,7 @@ pub(super) struct AnnotateArgs {
     /// Skip windows that begin at TIME or later
     #[arg(long, value_name = "TIME", value_parser = value::moment)]
     to: Option<Moment>,
-    /// Show source from DIR, the top of its tree, between instructions; implies --lines. Repeatable
+    /// Show source from DIR, the top of its tree, between instructions; `debuginfod` asks servers; implies --lines. Repeatable
     #[arg(long, value_name = "DIR")]
     source: Vec<PathBuf>,
     /// Show code that a runtime made as its jitdump has it, also when it has ended; of a directory jit-PID.dump

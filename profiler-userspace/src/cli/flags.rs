@@ -31,7 +31,7 @@ pub(super) struct OutputArgs {
     /// Mark frames in folded text: kernel (_[k]), JIT-compiled (_[j]), interpreted (_[py])
     #[arg(long)]
     pub(super) annotate: bool,
-    /// Show source from DIR, the top of its tree, in .html and --report=lines. Repeatable
+    /// Show source from DIR, the top of its tree, in .html and --report=lines; `debuginfod` asks servers. Repeatable
     #[arg(long, value_name = "DIR")]
     pub(super) source: Vec<PathBuf>,
     #[command(flatten)]

@@ -1,7 +1,7 @@
-//! Fetches debug files from debuginfod servers, by build ID.
+//! Fetches debug files and source from debuginfod servers, by build ID.
 //!
 //! In: servers, and a build ID. Out: an open file that is an object of that build, from the cache or over the
-//! network. Never takes longer or stores more than its limits allow, because servers may be slow, endless or
+//! network; or text of a source file. Never takes longer or stores more than its limits allow, because servers may be slow, endless or
 //! lying. Protocol and environment variables are elfutils': see `debuginfod(8)` and
 //! `debuginfod_find_debuginfo(3)`.
 
@@ -17,7 +17,7 @@ use cache::{Cache, Cached};
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::fs::{self, File};
-use std::io::{self, Seek as _, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -124,8 +124,8 @@ pub struct Client<'a> {
 }
 
 /// A server's answer.
-enum Answer {
-    Found(RegularFile),
+enum Answer<T> {
+    Found(T),
     /// It has no such file.
     Unknown,
     /// It has one, but it exceeds a limit.
@@ -178,6 +178,37 @@ impl<'a> Client<'a> {
             Cached::KnownMissing => return None,
             Cached::Nothing => {}
         }
+        let what = format!("{id}/debuginfo");
+        let (found, is_known) = self.ask_all(&what, |body| self.take(body, id));
+        if found.is_none() && is_known {
+            self.cache.put_missing(id);
+        }
+        found
+    }
+
+    /// A source file of a build, by the path that it had when it was compiled, from its root on; none if it has more bytes
+    /// than that.
+    pub fn source(&self, id: &BuildId, path: &str, most: u64) -> Option<Vec<u8>> {
+        let what = format!("{id}/source{}", escaped(path));
+        let take = |body: ureq::BodyReader<'_>| {
+            let mut bytes = Vec::new();
+            body.take(most + 1).read_to_end(&mut bytes)?;
+            Ok(match bytes.len() as u64 > most {
+                true => Answer::Unknown,
+                false => Answer::Found(bytes),
+            })
+        };
+        path.starts_with('/')
+            .then(|| self.ask_all(&what, take).0)
+            .flatten()
+    }
+
+    /// What the first server has that has it; and, if none has, whether that is the answer of all.
+    fn ask_all<T>(
+        &self,
+        what: &str,
+        take: impl Fn(ureq::BodyReader<'_>) -> io::Result<Answer<T>>,
+    ) -> (Option<T>, bool) {
         let mut all_answered = true;
         for (number, server) in self.servers.iter().enumerate() {
             if self.silent.borrow().contains(&number) {
@@ -185,14 +216,14 @@ impl<'a> Client<'a> {
                 continue;
             }
             let began = Instant::now();
-            let answer = self.ask(server, id);
+            let answer = self.ask(&format!("{server}/buildid/{what}"), &take);
             self.spent.set(self.spent.get() + began.elapsed());
             match answer {
-                Answer::Found(file) => return Some(file),
+                Answer::Found(found) => return (Some(found), false),
                 Answer::Unknown => {}
                 Answer::Limited => {
                     self.note(|fetched| fetched.limited = true);
-                    return None;
+                    return (None, false);
                 }
                 Answer::Failed(reason) => {
                     let server = without_password(server);
@@ -202,10 +233,7 @@ impl<'a> Client<'a> {
                 }
             }
         }
-        if all_answered {
-            self.cache.put_missing(id);
-        }
-        None
+        (None, all_answered)
     }
 
     /// Totals of the files fetched so far.
@@ -225,7 +253,11 @@ impl<'a> Client<'a> {
         (self.progress)(&fetched);
     }
 
-    fn ask(&self, server: &str, id: &BuildId) -> Answer {
+    fn ask<T>(
+        &self,
+        address: &str,
+        take: impl Fn(ureq::BodyReader<'_>) -> io::Result<Answer<T>>,
+    ) -> Answer<T> {
         let left = self.limits.time.saturating_sub(self.spent.get());
         if left.is_zero() {
             return Answer::Limited;
@@ -233,7 +265,7 @@ impl<'a> Client<'a> {
         (self.progress)(&self.fetched.get());
         let request = self
             .agent
-            .get(format!("{server}/buildid/{id}/debuginfo"))
+            .get(address)
             .config()
             .timeout_global(Some(left))
             .build();
@@ -252,7 +284,7 @@ impl<'a> Client<'a> {
             return Answer::Limited;
         }
         let body = body.with_config().limit(u64::MAX).reader();
-        match self.take(body, id) {
+        match take(body) {
             Ok(answer) => answer,
             Err(error) => {
                 let reason = format!("its answer ended early: {error}");
@@ -262,7 +294,7 @@ impl<'a> Client<'a> {
     }
 
     /// How to report a failure after which no time is left.
-    fn out_of_time(&self, left: Duration, otherwise: Answer) -> Answer {
+    fn out_of_time<T>(&self, left: Duration, otherwise: Answer<T>) -> Answer<T> {
         // The server may have been slow only because we requested so much.
         match left < self.limits.silence {
             true => Answer::Limited,
@@ -271,7 +303,7 @@ impl<'a> Client<'a> {
     }
 
     /// Stores a file as it arrives.
-    fn take(&self, mut body: impl io::Read, id: &BuildId) -> io::Result<Answer> {
+    fn take(&self, mut body: impl io::Read, id: &BuildId) -> io::Result<Answer<RegularFile>> {
         let mut target = self.cache.begin(id)?;
         let before = self.fetched.get();
         let mut block = vec![0; BLOCK_BYTES];
@@ -297,6 +329,20 @@ impl<'a> Client<'a> {
         self.note(|fetched| fetched.files += 1);
         Ok(Answer::Found(target.keep()?))
     }
+}
+
+/// A path as a part of an address.
+fn escaped(path: &str) -> String {
+    let mut escaped = String::new();
+    for byte in path.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' => {
+                escaped.push(char::from(byte));
+            }
+            byte => escaped.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    escaped
 }
 
 /// An address without the name and password that may stand before its host.

@@ -28,7 +28,7 @@ use std::time::SystemTime;
 /// or when an output cannot be written.
 pub fn render(asked: &Rendering) -> Result<()> {
     let sinks = prepare(asked.outputs.iter())?;
-    let directories = source::Directories::open(&asked.source)?;
+    let directories = source::Directories::open(&asked.source, &asked.servers)?;
     let between = Between {
         from: asked.from,
         to: asked.to,

@@ -1,6 +1,6 @@
-//! Source of what was counted, from directories that the user names.
+//! Source of what was counted, from directories that the user names, and from debuginfod servers.
 //!
-//! In: directories, and a profile whose functions have paths and lines. Out: the lines that were counted, with some around
+//! In: directories and servers, and a profile whose functions have paths and lines. Out: the lines that were counted, with some around
 //! them, and what there is to say of files that are not there.
 //! Never: a file outside of the directories, whatever a path says; anything but regular files; more than a bound of any
 //! file, or of all together.
@@ -8,13 +8,14 @@
 //! A path is where the file was when it was compiled. What of its end names a file of a directory is that file, the longest
 //! such end first. Where two paths would be the same file, it is that of the tree that more paths are in.
 
-use crate::object::RegularFile;
+use crate::debuginfod::{Client, Limits, Servers};
+use crate::object::{BuildId, RegularFile};
 use crate::output::{SourceFile, SourceRun, SourceText};
 use crate::profile::fold::visible;
 use crate::profile::{CallTree, Profile};
 use crate::report::findings::Finding;
 use crate::text::number::counted;
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::io::{self, Read as _};
@@ -51,8 +52,14 @@ pub(crate) struct Found {
     pub(crate) finding: Option<Finding>,
 }
 
-/// The directories that source is looked for in, open.
-pub(crate) struct Directories(Vec<Directory>);
+/// Stands for debuginfod servers among the directories.
+const SERVERS: &str = "debuginfod";
+
+/// The directories that source is looked for in, open; and servers that are asked for the rest.
+pub(crate) struct Directories {
+    all: Vec<Directory>,
+    servers: Vec<String>,
+}
 
 struct Directory {
     /// The name that the user gave.
@@ -92,11 +99,22 @@ struct Claim<'a> {
 }
 
 impl Directories {
-    /// Opens the directories.
+    /// Opens the directories. The name `debuginfod` stands for servers.
     ///
     /// # Errors
-    /// When one is none, or cannot be read.
-    pub(crate) fn open(names: &[PathBuf]) -> Result<Self> {
+    /// When one is none, or cannot be read; when there are no servers.
+    pub(crate) fn open(names: &[PathBuf], servers: &Servers) -> Result<Self> {
+        let (of_servers, names): (Vec<_>, Vec<_>) =
+            (names.iter()).partition(|name| **name == Path::new(SERVERS));
+        let servers = match (of_servers.is_empty(), servers) {
+            (true, _) => Vec::new(),
+            (false, Servers::IfSet) => Servers::Usual.addresses(),
+            (false, servers) => servers.addresses(),
+        };
+        ensure!(
+            of_servers.is_empty() || !servers.is_empty(),
+            "--source debuginfod: no server is known; name one with --debuginfod=URL (a folder of that name is ./debuginfod)"
+        );
         let open = |name: &PathBuf| -> Result<Directory> {
             let said = || format!("cannot read --source {}", name.display());
             let place = fs::canonicalize(name).with_context(said)?;
@@ -113,24 +131,30 @@ impl Directories {
                 open: open.map_err(io::Error::from).with_context(said)?,
             })
         };
-        Ok(Self(names.iter().map(open).collect::<Result<_>>()?))
+        let all = names.into_iter().map(open).collect::<Result<_>>()?;
+        Ok(Self { all, servers })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.all.is_empty() && self.servers.is_empty()
     }
 
     /// The source of what a profile counted.
     pub(crate) fn find(&self, profile: &Profile) -> Found {
-        if self.0.is_empty() {
+        if self.is_empty() {
             return Found::default();
         }
         self.find_wanted(&Wanted::of(profile), profile.origin.started)
     }
 
-    /// The source of these lines, for a recording that began then.
+    /// The source of these lines of an object, for a recording that began then.
     pub(crate) fn find_lines<'l>(
         &self,
         lines: impl Iterator<Item = (&'l Arc<str>, u32)>,
+        object: Option<&BuildId>,
         began: Option<SystemTime>,
     ) -> Found {
-        if self.0.is_empty() {
+        if self.is_empty() {
             return Found::default();
         }
         let mut files: HashMap<Arc<str>, BTreeMap<u32, u64>> = HashMap::new();
@@ -141,7 +165,12 @@ impl Directories {
                 .entry(line)
                 .or_default() += 1;
         }
-        self.find_wanted(&Wanted::new(files), began)
+        let objects = files
+            .keys()
+            .cloned()
+            .zip(object.cloned().into_iter().cycle());
+        let objects = objects.collect();
+        self.find_wanted(&Wanted::new(files, objects), began)
     }
 
     fn find_wanted(&self, wanted: &Wanted, began: Option<SystemTime>) -> Found {
@@ -152,12 +181,23 @@ impl Directories {
         let mut text = SourceText::default();
         let mut room = MAX_TEXT_BYTES;
         let mut out = LeftOut::default();
+        let servers = Client::new(self.servers.clone(), Limits::from_environment(), |_| ());
+        let fetch = |path: &str| {
+            let object = wanted.objects.get(path)?;
+            servers.as_ref()?.source(object, path, MAX_FILE_BYTES)
+        };
         for (path, lines) in &wanted.files {
-            let Some(target) = granted.get(&**path) else {
-                out.missing.push(&**path);
-                continue;
+            let file = match granted.get(&**path) {
+                Some(target) => self.read(target, lines, began),
+                None => match fetch(path) {
+                    Some(bytes) => source_file(&bytes, lines, SERVERS, false),
+                    None => {
+                        out.missing.push(&**path);
+                        continue;
+                    }
+                },
             };
-            let Some(file) = self.read(target, lines, began) else {
+            let Some(file) = file else {
                 out.unfit += 1;
                 continue;
             };
@@ -178,7 +218,9 @@ impl Directories {
     }
 
     fn finding(&self, wanted: &Wanted, text: &SourceText, out: &LeftOut<'_>) -> Finding {
-        let names: Vec<String> = self.0.iter().map(Directory::name).collect();
+        let names = self.all.iter().map(Directory::name);
+        let servers = (!self.servers.is_empty()).then(|| SERVERS.to_owned());
+        let names: Vec<String> = names.chain(servers).collect();
         let (found, all) = (text.files().count(), wanted.all);
         if all == 0 {
             let text = "no lines are known of what was sampled: programs need debug information \
@@ -226,7 +268,7 @@ impl Directories {
     /// The file that a path may stand for.
     fn claim<'a>(&self, path: &'a str) -> Option<Claim<'a>> {
         let parts = parts(path);
-        for (number, directory) in self.0.iter().enumerate() {
+        for (number, directory) in self.all.iter().enumerate() {
             let whole: PathBuf = Path::new("/").join(parts.iter().collect::<PathBuf>());
             let inside = whole.strip_prefix(&directory.place).ok();
             let inside = inside.filter(|below| path.starts_with('/') && directory.has(below));
@@ -264,7 +306,7 @@ impl Directories {
         lines: &BTreeMap<u32, u64>,
         began: Option<SystemTime>,
     ) -> Option<SourceFile> {
-        let directory = &self.0[target.directory];
+        let directory = &self.all[target.directory];
         let opened = RegularFile::open_beneath(directory.open.as_fd(), &target.below).ok()?;
         let mut bytes = Vec::new();
         let mut most = (&opened.file).take(MAX_FILE_BYTES + 1);
@@ -279,22 +321,30 @@ impl Directories {
             .ok();
         // Clocks of file systems are coarse.
         let began = began.map(|began| began + Duration::from_millis(10));
-        let text = String::from_utf8_lossy(&bytes);
-        let all: Vec<&str> = text.lines().collect();
-        let (last, _) = lines.last_key_value()?;
-        // Another file of the same name.
-        if all.len() < *last as usize {
-            return None;
-        }
+        let is_newer = written
+            .zip(began)
+            .is_some_and(|(written, began)| written > began);
         let found_at = directory.name.join(&target.below).display().to_string();
-        Some(SourceFile {
-            found_at: visible(&found_at).into_owned(),
-            is_newer: written
-                .zip(began)
-                .is_some_and(|(written, began)| written > began),
-            runs: runs(lines.keys().copied(), &all),
-        })
+        source_file(&bytes, lines, &found_at, is_newer)
     }
+}
+
+/// The lines of a file, if it has all of them.
+fn source_file(
+    bytes: &[u8],
+    lines: &BTreeMap<u32, u64>,
+    found_at: &str,
+    is_newer: bool,
+) -> Option<SourceFile> {
+    let text = String::from_utf8_lossy(bytes);
+    let all: Vec<&str> = text.lines().collect();
+    let (last, _) = lines.last_key_value()?;
+    // Another file of the same name.
+    (all.len() >= *last as usize).then(|| SourceFile {
+        found_at: visible(found_at).into_owned(),
+        is_newer,
+        runs: runs(lines.keys().copied(), &all),
+    })
 }
 
 impl Directory {
@@ -313,6 +363,8 @@ struct Wanted {
     files: Vec<(Arc<str>, BTreeMap<u32, u64>)>,
     /// How many there are, also those that are not looked for.
     all: usize,
+    /// An object that each was compiled into, where that is known.
+    objects: HashMap<Arc<str>, BuildId>,
 }
 
 impl Wanted {
@@ -326,6 +378,7 @@ impl Wanted {
             }
         }
         let mut files: HashMap<Arc<str>, BTreeMap<u32, u64>> = HashMap::new();
+        let mut objects = HashMap::new();
         for ((_, code), weight) in tree.frames().zip(weights) {
             let Some(code) = code.filter(|code| code.line > 0) else {
                 continue;
@@ -334,14 +387,21 @@ impl Wanted {
             if file.is_empty() {
                 continue;
             }
+            let mapping = code.mapping.map(|at| &profile.mappings()[at.0 as usize]);
+            if let Some(object) = mapping.and_then(|mapping| BuildId::new(&mapping.build_id)) {
+                objects.entry(Arc::clone(file)).or_insert(object);
+            }
             let lines = files.entry(Arc::clone(file)).or_default();
             let sum = lines.entry(code.line).or_default();
             *sum = sum.saturating_add(weight);
         }
-        Self::new(files)
+        Self::new(files, objects)
     }
 
-    fn new(files: HashMap<Arc<str>, BTreeMap<u32, u64>>) -> Self {
+    fn new(
+        files: HashMap<Arc<str>, BTreeMap<u32, u64>>,
+        objects: HashMap<Arc<str>, BuildId>,
+    ) -> Self {
         let mut files: Vec<_> = files.into_iter().collect();
         files.sort_by_cached_key(|(path, lines)| {
             let weight = lines
@@ -351,7 +411,11 @@ impl Wanted {
         });
         let all = files.len();
         files.truncate(MAX_FILES);
-        Self { files, all }
+        Self {
+            files,
+            all,
+            objects,
+        }
     }
 }
 

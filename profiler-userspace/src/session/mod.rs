@@ -79,7 +79,7 @@ pub fn run(plan: &Plan, check: impl Fn() -> Result<(), String>) -> Result<Outcom
 
 async fn record(plan: &Plan, check: &dyn Fn() -> Result<(), String>) -> Result<Outcome> {
     let sinks = prepare(plan.all_outputs())?;
-    let source = source::Directories::open(&plan.source)?;
+    let source = source::Directories::open(&plan.source, &plan.servers)?;
     if plan.window.is_some() {
         sinks.iter().try_for_each(Sink::may_grow)?;
     }

@@ -100,6 +100,7 @@ fn code(
     };
     Code {
         of,
+        object: None,
         names: targets.into_iter().zip(names).filter_map(begins).collect(),
         places: HashMap::new(),
         base: 0,

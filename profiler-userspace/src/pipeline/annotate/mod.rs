@@ -25,7 +25,7 @@ use crate::profile::fold::visible;
 use crate::profile::{Mapping, Profile};
 use crate::report::findings::Finding;
 use crate::report::print;
-use crate::symbolize::{self, Naming, ObjectFrame};
+use crate::symbolize::{self, Naming, ObjectFrame, running_kernel};
 use crate::text::number::{amount, share};
 use anyhow::{Result, bail, ensure};
 use counted::{Counted, Home, Key, choose};
@@ -44,7 +44,7 @@ const UNNAMED: &str = "unnamed";
 /// # Errors
 /// When the recording cannot be read, when no native function of it meets the name, or when there is no code to show.
 pub fn annotate(asked: &Annotating, file: &Path) -> Result<String> {
-    let directories = Directories::open(&asked.source)?;
+    let directories = Directories::open(&asked.source, &asked.servers)?;
     let naming = Naming {
         // One name for each address; lines come when it is known which function.
         lines: false,
@@ -73,7 +73,7 @@ pub fn annotate(asked: &Annotating, file: &Path) -> Result<String> {
         print(&format!("flame-bpf: {}\n", code.without_lines));
     }
     let lines = code.places.values().map(|place| (&place.file, place.line));
-    let found = directories.find_lines(lines, profile.origin.started);
+    let found = directories.find_lines(lines, code.object.as_ref(), profile.origin.started);
     if let Some(finding) = found.finding {
         print(&format!("flame-bpf: {}: {}\n", finding.label, finding.text));
     }
@@ -110,6 +110,8 @@ pub fn annotate(asked: &Annotating, file: &Path) -> Result<String> {
 struct Code {
     /// Name of what it lies in.
     of: String,
+    /// The build of the object that it lies in.
+    object: Option<BuildId>,
     stretches: Vec<Stretch>,
     /// Where the addresses that were counted begin.
     base: u64,
@@ -151,6 +153,7 @@ fn of_object(
     };
     Ok(Code {
         of: mapping.path.display().to_string(),
+        object: BuildId::new(&mapping.build_id),
         names: namer.targets(&stretches)?,
         places: namer.places(&stretches, name)?,
         stretches,
@@ -179,6 +182,7 @@ fn of_kernel(
     };
     Ok(Code {
         of: "the kernel".to_owned(),
+        object: running_kernel(),
         names: code.targets(),
         places,
         base: code.begin,

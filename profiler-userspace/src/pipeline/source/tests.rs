@@ -1,6 +1,13 @@
 use super::*;
-use crate::profile::{FrameKind, FrameProfile, FrameRef, SourceFrame, Unit, Window};
+use crate::profile::normalized::NormalizedStack;
+use crate::profile::{
+    FrameKind, FrameProfile, FrameRef, Function, Labels, Line, Location, Mapping, Sample,
+    SourceFrame, Unit, Window, WindowIndex,
+};
+use profiler_common::abi::{Fallbacks, StackEnd, ThreadState};
 use rustix::fs::{Mode, mkfifoat};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 use tempfile::TempDir;
 
@@ -18,13 +25,13 @@ fn tree(files: &[(&str, u32)]) -> TempDir {
 
 /// The source that is found of one line in each of these paths, and what is said.
 fn find(root: &Path, wanted: &[(&str, u32)]) -> (SourceText, String) {
-    let directories = Directories::open(&[root.to_owned()]).expect("it is there");
+    let directories = Directories::open(&[root.to_owned()], &Servers::IfSet).expect("it is there");
     let wanted: Vec<(Arc<str>, u32)> = wanted
         .iter()
         .map(|(path, line)| (Arc::from(*path), *line))
         .collect();
     let lines = wanted.iter().map(|(path, line)| (path, *line));
-    let found = directories.find_lines(lines, None);
+    let found = directories.find_lines(lines, None, None);
     let text = found.text.expect("source was asked for");
     let said = found.finding.expect("there is something to say").text;
     ((*text).clone(), said)
@@ -195,19 +202,109 @@ fn what_was_sampled_is_looked_for() {
     let mut profile = profile.into_profile();
     // Functions are one frame each, and lines are known all the same.
     profile.line_frames = false;
-    let directories = Directories::open(&[root.path().to_owned()]).expect("it is there");
+    let directories =
+        Directories::open(&[root.path().to_owned()], &Servers::IfSet).expect("it is there");
     let found = directories.find(&profile);
     let text = found.text.expect("source was asked for");
     assert_eq!(text.line("/x/a.c", 2), Some("line 2"));
-    let none = Directories::open(&[])
+    let none = Directories::open(&[], &Servers::IfSet)
         .expect("nothing to open")
         .find(&profile);
     assert!(none.text.is_none() && none.finding.is_none());
-    let error = Directories::open(&[root.path().join("absent")])
+    let error = Directories::open(&[root.path().join("absent")], &Servers::IfSet)
         .err()
         .expect("it is absent");
     assert!(
         format!("{error:#}").starts_with("cannot read --source "),
         "{error:#}"
     );
+}
+
+/// A debuginfod server that has this text for one path of one build.
+fn server(request: &'static str, text: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut asked = String::new();
+            let mut lines = BufReader::new(stream.try_clone().expect("a copy"));
+            while lines.read_line(&mut asked).is_ok_and(|bytes| bytes > 2) {}
+            let (status, body) = match asked.starts_with(request) {
+                true => ("200 OK", text),
+                false => ("404 Not Found", ""),
+            };
+            let length = body.len();
+            let head =
+                format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {length}");
+            let _sent = stream.write_all(format!("{head}\r\n\r\n{body}").as_bytes());
+        }
+    });
+    address
+}
+
+#[test]
+fn what_no_directory_has_comes_from_servers_by_build_id() {
+    let root = tree(&[("src/a.c", 9)]);
+    let address = server(
+        "GET /buildid/abcd/source/build/x%2B1/src/b.c ",
+        "one\ntwo\n",
+    );
+    let names = [root.path().to_owned(), PathBuf::from(SERVERS)];
+    let servers = Servers::Named(address);
+    let directories = Directories::open(&names, &servers).expect("both are there");
+    let mut profile = Profile::new(Unit::Samples, Window::default());
+    let labels = profile.labels(Labels::default());
+    let mapping = Some(profile.mapping(Mapping {
+        path: "/usr/bin/x".into(),
+        build_id: [0xab, 0xcd].into(),
+        ..Mapping::default()
+    }));
+    for (file, line) in [
+        ("/build/x+1/src/a.c", 3),
+        ("/build/x+1/src/b.c", 2),
+        ("/build/x+1/src/c.c", 2),
+        ("relative.c", 2),
+    ] {
+        let function = profile.function(Function {
+            name: file.to_owned(),
+            file: file.into(),
+            ..Function::default()
+        });
+        let lines = profile.lines([Line { function, line }]);
+        let location = profile.location(Location {
+            mapping,
+            address: u64::from(line),
+            kind: FrameKind::User,
+            lines,
+        });
+        let user = Some(profile.stack(&NormalizedStack {
+            locations: [location].into(),
+            end: StackEnd::Root,
+            fallbacks: Fallbacks::NONE,
+        }));
+        profile.push(Sample {
+            labels,
+            user,
+            kernel: None,
+            thread_state: ThreadState::Running,
+            reason: None,
+            waker: None,
+            window: WindowIndex::default(),
+            weight: 1,
+            count: 1,
+        });
+    }
+    let found = directories.find(&profile);
+    let text = found.text.expect("source was asked for");
+    assert_eq!(text.line("/build/x+1/src/a.c", 3), Some("line 3"));
+    assert_eq!(text.line("/build/x+1/src/b.c", 2), Some("two"));
+    assert_eq!(text.files().count(), 2);
+    let said = found.finding.expect("there is something to say").text;
+    assert!(
+        said.starts_with("2 of 4 files") && said.contains(", debuginfod; not there: "),
+        "{said}"
+    );
+    let error = Directories::open(&names, &Servers::Named(String::new())).err();
+    let error = error.expect("there is no server").to_string();
+    assert!(error.contains("no server is known"), "{error}");
 }
