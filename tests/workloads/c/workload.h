@@ -55,23 +55,6 @@ static inline void sleep_us(unsigned long us)
     nanosleep(&pause, NULL);
 }
 
-/* Prints `softirq NOW TICKS ALL`: nanoseconds since 1970, and the kernel's account of softirqs and of everything, in ticks. */
-static inline void print_softirqs(void)
-{
-    unsigned long long ticks[8] = { 0 }, all = 0;
-    FILE *stat = fopen("/proc/stat", "r");
-    if (!stat)
-        return;
-    if (fscanf(stat, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &ticks[0], &ticks[1], &ticks[2], &ticks[3],
-               &ticks[4], &ticks[5], &ticks[6], &ticks[7]) == 8) {
-        for (int i = 0; i < 8; i++)
-            all += ticks[i];
-        printf("softirq %llu %llu %llu\n", (unsigned long long)clock_ns(CLOCK_REALTIME), ticks[6], all);
-        fflush(stdout);
-    }
-    fclose(stat);
-}
-
 static volatile sig_atomic_t stopped;
 
 static inline void stop(int signal)
