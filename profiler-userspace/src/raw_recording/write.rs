@@ -73,8 +73,8 @@ fn begin(head: &Head, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// About as much memory as may be taken for what is not to be written again, in bytes. It goes with the distinct
-/// stacks.
-const MOST_KNOWN: usize = 64 << 20;
+/// stacks, of which a machine that compiles has new ones without end.
+const MOST_KNOWN: usize = 16 << 20;
 
 /// Writes a raw recording window by window. Stacks that one has are not written again for the next.
 #[derive(Debug, Default)]
