@@ -203,7 +203,7 @@ impl<'a> Client<'a> {
             .flatten()
     }
 
-    /// What the first server has that has it; and, if none has, whether that is the answer of all.
+    /// The answer of the first server that has it; and, if none has, whether that is the answer of all.
     fn ask_all<T>(
         &self,
         what: &str,

@@ -174,7 +174,7 @@ fn probe_frames(kernel: &[&str]) -> usize {
     ];
     let is_probe = |name: &&str| PROBES.iter().any(|start| name.starts_with(start));
     let near = &kernel[..kernel.len().min(DEEPEST)];
-    // What an interrupt came upon may be another BPF program, such as one that reads maps.
+    // An interrupt may come upon another BPF program, such as one that reads maps.
     let upon = near.iter().position(|name| is_interrupt(name));
     let near = &near[..upon.unwrap_or(near.len())];
     near.iter().rposition(is_probe).map_or(0, |last| last + 1)

@@ -19,7 +19,7 @@ struct Candidate {
     pid: u32,
     parent: u32,
     comm: String,
-    /// What graphs call it, if it is a runtime's: `java shop.jar`.
+    /// Its name in graphs, if it is a runtime's: `java shop.jar`.
     shown: Option<String>,
     /// The file that it runs, as it sees it; none for kernel threads.
     program: Option<PathBuf>,

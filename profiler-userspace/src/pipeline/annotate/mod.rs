@@ -33,7 +33,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// What is said where lines were asked for and there are none.
+/// Said where lines were asked for and there are none.
 const NO_LINES: &str = "no lines are known of it";
 
 /// The label of findings on code without names.
