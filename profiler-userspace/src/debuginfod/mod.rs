@@ -8,7 +8,7 @@
 mod cache;
 mod limits;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use limits::Limits;
 
@@ -186,17 +186,13 @@ impl<'a> Client<'a> {
         found
     }
 
-    /// A source file of a build, by the path that it had when it was compiled, from its root on; none if it has more bytes
-    /// than that.
+    /// The first `most` bytes of a source file of a build, by the path that it had when it was compiled, from its root on.
     pub fn source(&self, id: &BuildId, path: &str, most: u64) -> Option<Vec<u8>> {
         let what = format!("{id}/source{}", escaped(path));
         let take = |body: ureq::BodyReader<'_>| {
             let mut bytes = Vec::new();
-            body.take(most + 1).read_to_end(&mut bytes)?;
-            Ok(match bytes.len() as u64 > most {
-                true => Answer::Unknown,
-                false => Answer::Found(bytes),
-            })
+            body.take(most).read_to_end(&mut bytes)?;
+            Ok(Answer::Found(bytes))
         };
         path.starts_with('/')
             .then(|| self.ask_all(&what, take).0)

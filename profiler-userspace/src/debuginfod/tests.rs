@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
 /// A server on this machine that says the same to everybody.
-struct Server {
-    address: String,
+pub(crate) struct Server {
+    pub(crate) address: String,
     asked: Arc<AtomicUsize>,
 }
 
 /// How a server behaves.
 #[derive(Clone)]
-enum Manner {
+pub(crate) enum Manner {
     Has(Arc<Vec<u8>>),
     HasNot,
     Fails,
@@ -28,6 +28,12 @@ enum Manner {
 
 impl Server {
     fn start(manner: Manner) -> Self {
+        Self::start_with(format!("{}/debuginfo", own_id()), manner)
+    }
+
+    /// One that behaves so where it is asked for this, below its build IDs.
+    pub(crate) fn start_with(wanted: String, manner: Manner) -> Self {
+        let wanted = format!("GET /buildid/{wanted} ");
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let asked = Arc::new(AtomicUsize::new(0));
@@ -35,8 +41,8 @@ impl Server {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 count.fetch_add(1, Ordering::Relaxed);
-                let manner = manner.clone();
-                std::thread::spawn(move || serve(stream, manner));
+                let (wanted, manner) = (wanted.clone(), manner.clone());
+                std::thread::spawn(move || serve(stream, &wanted, manner));
             }
         });
         Self { address, asked }
@@ -47,12 +53,11 @@ impl Server {
     }
 }
 
-fn serve(mut stream: TcpStream, manner: Manner) -> Option<()> {
+fn serve(mut stream: TcpStream, wanted: &str, manner: Manner) -> Option<()> {
     let mut request = String::new();
     let mut lines = BufReader::new(stream.try_clone().ok()?);
     while lines.read_line(&mut request).ok()? > 2 {}
-    let wanted = format!("GET /buildid/{}/debuginfo ", own_id());
-    let status = match (&manner, request.starts_with(&wanted)) {
+    let status = match (&manner, request.starts_with(wanted)) {
         (Manner::HasNot, _) | (_, false) => "404 Not Found",
         (Manner::Fails, _) => "500 Internal Server Error",
         _ => "200 OK",

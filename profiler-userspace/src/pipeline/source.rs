@@ -14,6 +14,7 @@ use crate::output::{SourceFile, SourceRun, SourceText};
 use crate::profile::fold::visible;
 use crate::profile::{CallTree, Profile};
 use crate::report::findings::Finding;
+use crate::report::names::on_fetching;
 use crate::text::number::counted;
 use anyhow::{Context as _, Result, ensure};
 use std::collections::{BTreeMap, HashMap};
@@ -184,7 +185,7 @@ impl Directories {
         let servers = Client::new(self.servers.clone(), Limits::from_environment(), |_| ());
         let fetch = |path: &str| {
             let object = wanted.objects.get(path)?;
-            servers.as_ref()?.source(object, path, MAX_FILE_BYTES)
+            servers.as_ref()?.source(object, path, MAX_FILE_BYTES + 1)
         };
         for (path, lines) in &wanted.files {
             let file = match granted.get(&**path) {
@@ -210,14 +211,20 @@ impl Directories {
                 None => out.beyond += 1,
             }
         }
-        let finding = self.finding(wanted, &text, &out);
+        let finding = self.finding(wanted, &text, &out, servers.as_ref());
         Found {
             text: Some(Arc::new(text)),
             finding: Some(finding),
         }
     }
 
-    fn finding(&self, wanted: &Wanted, text: &SourceText, out: &LeftOut<'_>) -> Finding {
+    fn finding(
+        &self,
+        wanted: &Wanted,
+        text: &SourceText,
+        out: &LeftOut<'_>,
+        client: Option<&Client<'_>>,
+    ) -> Finding {
         let names = self.all.iter().map(Directory::name);
         let servers = (!self.servers.is_empty()).then(|| SERVERS.to_owned());
         let names: Vec<String> = names.chain(servers).collect();
@@ -254,6 +261,10 @@ impl Directories {
                 counted(out.beyond + rest as u64, "file"),
                 MAX_TEXT_BYTES >> 20
             ));
+        }
+        let asking = client.map(|client| on_fetching(&client.fetched(), &client.failures()));
+        for asking in asking.into_iter().flatten() {
+            said.push_str(&format!("; {}", asking.text));
         }
         let newer = text.files().filter(|(_, file)| file.is_newer).count();
         if newer > 0 {
@@ -311,9 +322,6 @@ impl Directories {
         let mut bytes = Vec::new();
         let mut most = (&opened.file).take(MAX_FILE_BYTES + 1);
         most.read_to_end(&mut bytes).ok()?;
-        if bytes.len() as u64 > MAX_FILE_BYTES {
-            return None;
-        }
         let written = opened
             .file
             .metadata()
@@ -329,13 +337,16 @@ impl Directories {
     }
 }
 
-/// The lines of a file, if it has all of them.
+/// The lines of a file, if it has all of them and is not too large.
 fn source_file(
     bytes: &[u8],
     lines: &BTreeMap<u32, u64>,
     found_at: &str,
     is_newer: bool,
 ) -> Option<SourceFile> {
+    if bytes.len() as u64 > MAX_FILE_BYTES {
+        return None;
+    }
     let text = String::from_utf8_lossy(bytes);
     let all: Vec<&str> = text.lines().collect();
     let (last, _) = lines.last_key_value()?;

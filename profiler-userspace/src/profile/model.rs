@@ -442,6 +442,44 @@ impl Profile {
     }
 }
 
+#[cfg(test)]
+impl Profile {
+    /// A sample of a thread without a name, whose user stack is one address on a line of this function.
+    pub(crate) fn push_line(
+        &mut self,
+        mapping: Option<MappingIndex>,
+        address: u64,
+        (function, line): (Function, u32),
+        end: profiler_common::abi::StackEnd,
+    ) {
+        let labels = self.labels(Labels::default());
+        let function = self.function(function);
+        let lines = self.lines([Line { function, line }]);
+        let location = self.location(Location {
+            mapping,
+            address,
+            kind: FrameKind::User,
+            lines,
+        });
+        let user = Some(self.stack(&NormalizedStack {
+            locations: [location].into(),
+            end,
+            fallbacks: profiler_common::abi::Fallbacks::NONE,
+        }));
+        self.push(Sample {
+            labels,
+            user,
+            kernel: None,
+            thread_state: ThreadState::Running,
+            reason: None,
+            waker: None,
+            window: WindowIndex::default(),
+            weight: 1,
+            count: 1,
+        });
+    }
+}
+
 /// Some lines of a [`Profile`], one behind the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Lines(u32, u32);

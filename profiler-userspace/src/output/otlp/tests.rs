@@ -1,11 +1,10 @@
 use super::*;
-use crate::profile::normalized::NormalizedStack;
 use crate::profile::{
-    Activity, Frame, FrameKind, FrameProfile, Function, Labels, Line, Location, Mapping, Origin,
-    Sample, Unit, Window, WindowIndex, WindowTotals, fold,
+    Activity, Frame, FrameKind, FrameProfile, Function, Labels, Mapping, Origin, Sample, Unit,
+    Window, WindowIndex, WindowTotals, fold,
 };
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
-use profiler_common::abi::{Fallbacks, StackEnd, ThreadState};
+use profiler_common::abi::StackEnd;
 use std::collections::HashSet;
 use wire::ProfilesDictionary;
 
@@ -301,35 +300,12 @@ fn mappings_have_their_build_ids_once() {
         build_id: [0xab, 0xcd].into(),
         ..Mapping::default()
     }));
-    let labels = profile.labels(Labels::default());
     for (address, line) in [(16, 1), (16, 1), (32, 2)] {
-        let function = profile.function(Function {
+        let function = Function {
             name: "main".to_owned(),
             ..Function::default()
-        });
-        let lines = profile.lines([Line { function, line }]);
-        let location = profile.location(Location {
-            mapping,
-            address,
-            kind: FrameKind::User,
-            lines,
-        });
-        let user = Some(profile.stack(&NormalizedStack {
-            locations: [location].into(),
-            end: StackEnd::Truncated,
-            fallbacks: Fallbacks::NONE,
-        }));
-        profile.push(Sample {
-            labels,
-            user,
-            kernel: None,
-            thread_state: ThreadState::Running,
-            reason: None,
-            waker: None,
-            window: WindowIndex::default(),
-            weight: 1,
-            count: 1,
-        });
+        };
+        profile.push_line(mapping, address, (function, line), StackEnd::Truncated);
     }
     let data = written(&profile);
     assert_is_whole(&data);

@@ -24,6 +24,7 @@ use crate::plan::{Annotating, Recorded};
 use crate::profile::fold::visible;
 use crate::profile::{Mapping, Profile};
 use crate::report::findings::Finding;
+use crate::report::names::on_fetching;
 use crate::report::print;
 use crate::symbolize::{self, Naming, ObjectFrame, running_kernel};
 use crate::text::number::{amount, share};
@@ -199,7 +200,13 @@ fn with_servers<T>(asked: &Annotating, ask: impl FnOnce(Option<&Fetch<'_>>) -> T
         |_| (),
     );
     let fetch = client.as_ref().map(|client| |id: &BuildId| client.find(id));
-    ask(fetch.as_ref().map(|fetch| fetch as &Fetch<'_>))
+    let answer = ask(fetch.as_ref().map(|fetch| fetch as &Fetch<'_>));
+    if let Some(client) = &client {
+        for finding in on_fetching(&client.fetched(), &client.failures()) {
+            print(&format!("flame-bpf: {}: {}\n", finding.label, finding.text));
+        }
+    }
+    answer
 }
 
 /// The profile of the recording, and what there is to say of code without names.

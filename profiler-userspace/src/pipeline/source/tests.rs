@@ -1,13 +1,10 @@
 use super::*;
-use crate::profile::normalized::NormalizedStack;
+use crate::debuginfod::tests::{Manner, Server};
 use crate::profile::{
-    FrameKind, FrameProfile, FrameRef, Function, Labels, Line, Location, Mapping, Sample,
-    SourceFrame, Unit, Window, WindowIndex,
+    FrameKind, FrameProfile, FrameRef, Function, Mapping, SourceFrame, Unit, Window,
 };
-use profiler_common::abi::{Fallbacks, StackEnd, ThreadState};
+use profiler_common::abi::StackEnd;
 use rustix::fs::{Mode, mkfifoat};
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 use tempfile::TempDir;
 
@@ -220,40 +217,14 @@ fn what_was_sampled_is_looked_for() {
     );
 }
 
-/// A debuginfod server that has this text for one path of one build.
-fn server(request: &'static str, text: &'static str) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = format!("http://{}", listener.local_addr().expect("an address"));
-    std::thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            let mut asked = String::new();
-            let mut lines = BufReader::new(stream.try_clone().expect("a copy"));
-            while lines.read_line(&mut asked).is_ok_and(|bytes| bytes > 2) {}
-            let (status, body) = match asked.starts_with(request) {
-                true => ("200 OK", text),
-                false => ("404 Not Found", ""),
-            };
-            let length = body.len();
-            let head =
-                format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {length}");
-            let _sent = stream.write_all(format!("{head}\r\n\r\n{body}").as_bytes());
-        }
-    });
-    address
-}
-
-#[test]
-fn what_no_directory_has_comes_from_servers_by_build_id() {
+/// The source that is found of a build's lines in a directory and on a server that behaves so, and what is said.
+fn find_with_server(manner: Manner) -> (SourceText, String) {
     let root = tree(&[("src/a.c", 9)]);
-    let address = server(
-        "GET /buildid/abcd/source/build/x%2B1/src/b.c ",
-        "one\ntwo\n",
-    );
+    let wanted = "abcd/source/build/x%2B1/src/b.c".to_owned();
+    let servers = Servers::Named(Server::start_with(wanted, manner).address);
     let names = [root.path().to_owned(), PathBuf::from(SERVERS)];
-    let servers = Servers::Named(address);
     let directories = Directories::open(&names, &servers).expect("both are there");
     let mut profile = Profile::new(Unit::Samples, Window::default());
-    let labels = profile.labels(Labels::default());
     let mapping = Some(profile.mapping(Mapping {
         path: "/usr/bin/x".into(),
         build_id: [0xab, 0xcd].into(),
@@ -265,46 +236,49 @@ fn what_no_directory_has_comes_from_servers_by_build_id() {
         ("/build/x+1/src/c.c", 2),
         ("relative.c", 2),
     ] {
-        let function = profile.function(Function {
+        let function = Function {
             name: file.to_owned(),
             file: file.into(),
             ..Function::default()
-        });
-        let lines = profile.lines([Line { function, line }]);
-        let location = profile.location(Location {
-            mapping,
-            address: u64::from(line),
-            kind: FrameKind::User,
-            lines,
-        });
-        let user = Some(profile.stack(&NormalizedStack {
-            locations: [location].into(),
-            end: StackEnd::Root,
-            fallbacks: Fallbacks::NONE,
-        }));
-        profile.push(Sample {
-            labels,
-            user,
-            kernel: None,
-            thread_state: ThreadState::Running,
-            reason: None,
-            waker: None,
-            window: WindowIndex::default(),
-            weight: 1,
-            count: 1,
-        });
+        };
+        profile.push_line(mapping, u64::from(line), (function, line), StackEnd::Root);
     }
     let found = directories.find(&profile);
     let text = found.text.expect("source was asked for");
+    let said = found.finding.expect("there is something to say").text;
+    ((*text).clone(), said)
+}
+
+#[test]
+fn what_no_directory_has_comes_from_servers_by_build_id() {
+    let has = Manner::Has(Arc::new(b"one\ntwo\n".to_vec()));
+    let (text, said) = find_with_server(has);
     assert_eq!(text.line("/build/x+1/src/a.c", 3), Some("line 3"));
     assert_eq!(text.line("/build/x+1/src/b.c", 2), Some("two"));
     assert_eq!(text.files().count(), 2);
-    let said = found.finding.expect("there is something to say").text;
     assert!(
         said.starts_with("2 of 4 files") && said.contains(", debuginfod; not there: "),
         "{said}"
     );
+    let names = [PathBuf::from(SERVERS)];
     let error = Directories::open(&names, &Servers::Named(String::new())).err();
     let error = error.expect("there is no server").to_string();
     assert!(error.contains("no server is known"), "{error}");
+}
+
+#[test]
+fn what_servers_do_not_give_is_told_with_its_reason() {
+    let (text, said) = find_with_server(Manner::Fails);
+    assert_eq!(text.files().count(), 1);
+    assert!(
+        said.contains("was not asked again: ") && said.contains("500"),
+        "{said}"
+    );
+    let huge = vec![b'\n'; MAX_FILE_BYTES as usize + 1];
+    let (text, said) = find_with_server(Manner::Has(Arc::new(huge)));
+    assert_eq!(text.files().count(), 1);
+    assert!(
+        said.contains("1 file there with fewer lines, or larger than 4 MiB"),
+        "{said}"
+    );
 }
