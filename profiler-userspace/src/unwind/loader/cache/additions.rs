@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// So many reads of descriptions are of as much code each; the next ones of twice as much.
-const READS_AS_LARGE: u32 = 4;
+const READS_AS_LARGE: u32 = 2;
 
 /// So often that doubles.
 const MAX_GROWTH: u32 = 6;
