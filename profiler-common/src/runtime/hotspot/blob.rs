@@ -25,10 +25,11 @@ pub(super) struct Blob {
     pub(super) compile_id: u32,
 }
 
-/// Names of kinds: compiled code, what calls native methods, and the interpreter.
+/// Names of kinds: compiled code, what calls native methods, the interpreter, and what jumps to a virtual method.
 const COMPILED_CODE: u64 = u64::from_le_bytes(*b"nmethod\0");
 const NATIVE_METHOD: u64 = u64::from_le_bytes(*b"native n");
 const INTERPRETER: u64 = u64::from_le_bytes(*b"Interpre");
+const VTABLE: u64 = u64::from_le_bytes(*b"vtable c");
 
 impl Blob {
     /// That at an address.
@@ -78,6 +79,12 @@ impl Blob {
     #[inline(always)]
     pub(super) fn is_interpreter(&self) -> bool {
         self.kind == INTERPRETER
+    }
+
+    /// Whether it looks up a virtual method and jumps to it, without a frame of its own (`vtableStubs_x86_64.cpp`).
+    #[inline(always)]
+    pub(super) fn is_vtable_stub(&self) -> bool {
+        self.kind == VTABLE
     }
 
     /// The key of the function.

@@ -46,7 +46,8 @@ impl CodeOwner for HotSpot {
         }
         // A stub has its blob's name, but for the one that enters Java.
         let is_call_stub = is_call_stub(process, frame, &blob);
-        let caller = if blob.frame_words == 0 || is_call_stub {
+        let is_vtable_stub = blob.is_vtable_stub() && !frame.has_called();
+        let caller = if !is_vtable_stub && (blob.frame_words == 0 || is_call_stub) {
             frame.by_frame_pointer(process).ok()?
         } else {
             compiled_caller(process, frame, &blob)?
@@ -155,6 +156,9 @@ const MOST_AHEAD: u32 = 4;
 /// Where the return address of an innermost frame is that is not there yet, or no more; zero if it is there.
 #[inline(always)]
 fn without_frame(process: &impl Process, frame: &Frame, blob: &Blob) -> u64 {
+    if blob.is_vtable_stub() {
+        return frame.sp;
+    }
     let Some([before, at]) = process.read::<2>(frame.ip.wrapping_sub(8)) else {
         return 0;
     };

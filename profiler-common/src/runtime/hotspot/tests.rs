@@ -25,10 +25,12 @@ const SYMBOLS: u64 = 0x6_4000;
 const STACK: u64 = 0x7ffd_0000_0000;
 const CALLER: u64 = LOW + 0x9000;
 
-/// Blobs: compiled code in the segments from 4 on, the interpreter in those from 32 on, a stub in those from 64 on.
+/// Blobs: compiled code in the segments from 4 on, the interpreter in those from 32 on, a stub in those from 64 on, what
+/// jumps to virtual methods in those from 96 on.
 const CODE: u64 = LOW + 4 * 128 + 16;
 const INTERPRETER: u64 = LOW + 32 * 128 + 16;
 const STUB: u64 = LOW + 64 * 128 + 16;
+const VTABLE_STUBS: u64 = LOW + 96 * 128 + 16;
 /// Behind a blob's beginning, its code.
 const INSTRUCTIONS: u64 = 0x100;
 
@@ -95,14 +97,15 @@ fn process() -> Recorded {
     process.words(HEAP + 24, &[LOW, LOW + 0x1_0000]);
     process.words(HEAP + 136, &[SEGMENTS]);
     process.bytes(SEGMENTS - 8, &[0xff; 0x210]);
-    for (first, count) in [(4u64, 8), (32, 8), (64, 8)] {
+    for (first, count) in [(4u64, 8), (32, 8), (64, 8), (96, 8)] {
         let back: Vec<u8> = (0..count).collect();
         process.bytes(SEGMENTS + first, &back);
     }
-    process.bytes(NAMES, b"nmethod\0Interpreter\0RuntimeStub\0\0\0\0\0");
+    process.bytes(NAMES, b"nmethod\0Interpreter\0RuntimeStub\0vtable chunks\0\0\0\0\0");
     blob(&mut process, CODE, 0, 6, 77);
     blob(&mut process, INTERPRETER, 8, 0, 0);
     blob(&mut process, STUB, 20, 4, 0);
+    blob(&mut process, VTABLE_STUBS, 32, 0, 0);
     process.words(METHOD, &[0, CONSTANT]);
     process.bytes(CONSTANT, &[0; 0x100]);
     process.words(CONSTANT + 8, &[POOL]);
@@ -236,6 +239,24 @@ fn stubs_have_names_and_the_way_into_java_is_left_by_its_frame_pointer() {
     let (caller, function) = look(&process, &called(STUB + INSTRUCTIONS + 0x40, STACK, fp));
     assert_eq!((caller.unwrap().ip, caller.unwrap().sp), (CALLER, fp + 16));
     assert_eq!(function.unwrap().function, CALL_STUB);
+}
+
+#[test]
+fn what_jumps_to_virtual_methods_has_no_frame() {
+    let mut process = process();
+    process.words(STACK, &[CALLER]);
+    // Compiled code has no frame pointer, but may have an address there that looks like one.
+    let fp = STACK + 0x40;
+    process.words(fp, &[STACK + 0x200, CALLER + 0x100]);
+    let (caller, function) = look(
+        &process,
+        &running(VTABLE_STUBS + INSTRUCTIONS + 0x20, STACK, fp),
+    );
+    let caller = caller.unwrap();
+    assert_eq!((caller.ip, caller.sp), (CALLER, STACK + 8));
+    assert_eq!(caller.fp, Kept::value(fp));
+    let strings = HotSpot::strings(&process, function.unwrap().function).unwrap();
+    assert_eq!(strings.name.address, NAMES + 32);
 }
 
 #[test]
