@@ -49,20 +49,18 @@ impl Stretches {
         parts.map(part).sum()
     }
 
-    /// Checks that what fills two windows that follow each other is one frame; counts these.
+    /// Checks that what goes on from one window into the next is one frame; counts these borders.
     #[track_caller]
     fn check_joined(&self, windows: &[(u64, u64)]) -> usize {
-        let fills = |window: (u64, u64)| self.within(window) == window.1 - window.0;
-        let pairs = windows.windows(2).filter(|pair| pair[0].1 == pair[1].0);
-        let borders = pairs.filter(|pair| fills(pair[0]) && fills(pair[1]));
-        borders
-            .map(|pair| pair[0].1)
-            .inspect(|border| {
-                let mut frames = self.0.iter();
-                let is_across = frames.any(|(start, end)| start < border && border < end);
-                assert!(is_across, "{border}: {self:?}");
-            })
-            .count()
+        let pairs = self.0.windows(2);
+        let apart = pairs
+            .filter(|pair| pair[0].1 == pair[1].0)
+            .collect::<Vec<_>>();
+        assert!(apart.is_empty(), "{apart:?} of {self:?}");
+        let borders = windows.iter().map(|window| window.1);
+        let frames = &self.0;
+        let is_across = |at: u64| frames.iter().any(|(start, end)| *start < at && at < *end);
+        borders.filter(|border| is_across(*border)).count()
     }
 }
 

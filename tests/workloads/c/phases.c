@@ -9,8 +9,8 @@
  */
 #include "workload.h"
 
-/* Takes so long that the clock between two of them is hardly ever met by a sample. */
-enum { TURNS = 1000000 };
+/* Takes some milliseconds: the clock between two of them, a system call, is hardly ever met by a sample. */
+enum { TURNS = 5000000 };
 
 FRAME void first_phase(void) { burn(TURNS); __asm__ volatile(""); }
 FRAME void second_phase(void) { burn(TURNS); __asm__ volatile(""); }
