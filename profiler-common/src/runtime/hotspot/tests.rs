@@ -101,7 +101,10 @@ fn process() -> Recorded {
         let back: Vec<u8> = (0..count).collect();
         process.bytes(SEGMENTS + first, &back);
     }
-    process.bytes(NAMES, b"nmethod\0Interpreter\0RuntimeStub\0vtable chunks\0\0\0\0\0");
+    process.bytes(
+        NAMES,
+        b"nmethod\0Interpreter\0RuntimeStub\0vtable chunks\0\0\0\0\0",
+    );
     blob(&mut process, CODE, 0, 6, 77);
     blob(&mut process, INTERPRETER, 8, 0, 0);
     blob(&mut process, STUB, 20, 4, 0);
