@@ -52,12 +52,18 @@ struct Names {
 }
 
 impl Containers {
-    /// The cgroup with the names of its container and pod.
-    pub(super) fn name(&self, mut cgroup: Cgroup) -> Cgroup {
+    /// The cgroup with the names of its container and pod. `owner`: the user that the directory of a path belongs to, if it is still
+    /// there.
+    pub(super) fn name(
+        &self,
+        mut cgroup: Cgroup,
+        owner: impl FnOnce(&str) -> Option<u32>,
+    ) -> Cgroup {
         let Some(container) = &cgroup.container else {
             return cgroup;
         };
-        let names = self.names(container, &cgroup.path);
+        let owner = owner(&cgroup.path).filter(|&user| user != 0);
+        let names = self.names(container, owner.or_else(|| user_of(&cgroup.path)));
         let Names {
             container: name,
             pod,
@@ -77,14 +83,17 @@ impl Containers {
         cgroup
     }
 
-    fn names(&self, container: &Container, path: &str) -> Option<Names> {
+    fn names(&self, container: &Container, user: Option<u32>) -> Option<Names> {
         let id = &*container.id;
         let mut roots = self.roots.iter();
         roots.find_map(|root| match container.runtime {
             "docker" => docker(root, id),
-            "podman" => podman(root, id, path),
+            "podman" => podman(root, id, user),
             "cri-o" => crio(root, id),
-            "containerd" | "kubernetes" => containerd(root, id).or_else(|| crio(root, id)),
+            // A path of the ID alone may be any runtime's.
+            "containerd" | "kubernetes" => containerd(root, id)
+                .or_else(|| crio(root, id))
+                .or_else(|| podman(root, id, user)),
             _ => None,
         })
     }
@@ -134,16 +143,25 @@ fn annotated(path: &Path) -> Option<Names> {
     })
 }
 
-/// podman keeps one list for each user; the user's ID is in the path.
-fn podman(root: &Path, id: &str, path: &str) -> Option<Names> {
+/// The user in whose slice systemd has put a cgroup.
+fn user_of(path: &str) -> Option<u32> {
+    let mut names = path.split('/');
+    names.find_map(|name| {
+        name.strip_prefix("user-")?
+            .strip_suffix(".slice")?
+            .parse()
+            .ok()
+    })
+}
+
+/// podman keeps one list for each user. Only that of the user whose cgroup it is says what counts: others could give it any name.
+fn podman(root: &Path, id: &str, user: Option<u32>) -> Option<Names> {
     let of_user = || {
-        let uid = path
-            .split('/')
-            .find_map(|name| name.strip_prefix("user-")?.strip_suffix(".slice"))?;
+        let uid = user?.to_string();
         let users = String::from_utf8(contents(&root.join("etc/passwd"))?).ok()?;
         let home = users.lines().find_map(|line| {
             let fields: Vec<&str> = line.split(':').collect();
-            (*fields.get(2)? == uid).then(|| fields.get(5).copied())?
+            (*fields.get(2)? == uid.as_str()).then(|| fields.get(5).copied())?
         })?;
         Some(
             root.join(home.trim_start_matches('/'))
@@ -212,7 +230,8 @@ mod tests {
         let file = root.path().join(file.replace('H', ID));
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(&file, contents.replace('H', ID)).unwrap();
-        if path.contains("user-7") {
+        let owner = path.starts_with("/owned").then_some(7);
+        if path.contains("user-7") || owner.is_some() {
             fs::create_dir_all(root.path().join("etc")).unwrap();
             fs::write(
                 root.path().join("etc/passwd"),
@@ -223,7 +242,7 @@ mod tests {
         let containers = Containers {
             roots: vec![PathBuf::from("/nowhere"), root.path().to_owned()],
         };
-        containers.name(Cgroup::of_path(path.replace('H', ID)))
+        containers.name(Cgroup::of_path(path.replace('H', ID)), |_| owner)
     }
 
     #[test]
@@ -247,6 +266,11 @@ mod tests {
             (
                 "/user.slice/user-7.slice/libpod-H.scope".to_owned(),
                 "home/a/.local/share/containers/storage/overlay-containers/containers.json",
+                podman,
+            ),
+            (
+                "/owned/H".to_owned(),
+                "home/a/.local/share/containers/storage/vfs-containers/containers.json",
                 podman,
             ),
             (
@@ -276,6 +300,16 @@ mod tests {
         let file = root.path().join("containers.json");
         mknodat(CWD, &file, FileType::Fifo, Mode::RUSR, 0).unwrap();
         assert_eq!(json(&file), None);
+    }
+
+    #[test]
+    fn a_user_names_no_containers_of_others() {
+        let list = r#"[{"id": "H", "names": ["web"]}]"#;
+        for path in ["/machine.slice/libpod-H.scope", "/other/H", "/docker/H"] {
+            let file = "home/a/.local/share/containers/storage/vfs-containers/containers.json";
+            let cgroup = named(path, file, list);
+            assert_eq!(cgroup.container.unwrap().shown(), &ID[..12], "{path}");
+        }
     }
 
     #[test]

@@ -157,6 +157,13 @@ impl Hierarchy {
         Some(self.path(directory.strip_prefix(self.mount.as_ref()?).ok()?))
     }
 
+    /// The user that the directory of a cgroup belongs to, by its path; none if it is not to be seen here.
+    pub(super) fn owner(&self, path: &str) -> Option<u32> {
+        let below = path.strip_prefix(self.path(Path::new("")).trim_end_matches('/'))?;
+        let directory = self.mount.as_ref()?.join(below.trim_start_matches('/'));
+        Some(fs::symlink_metadata(directory).ok()?.uid())
+    }
+
     /// Notes where this process is in it, from the root of the host on.
     pub(super) fn note_own(&mut self, path: &str) {
         let inside = self.own.trim_end_matches('/');

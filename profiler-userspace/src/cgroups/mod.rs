@@ -49,7 +49,7 @@ impl Cgroups {
             return whole;
         }
         let path = path_of(names, is_cut);
-        let cgroup = Arc::new(self.containers.name(Cgroup::of_path(path)));
+        let cgroup = Arc::new(self.named(path));
         self.known.insert(id, Arc::clone(&cgroup));
         cgroup
     }
@@ -68,11 +68,14 @@ impl Cgroups {
     pub fn all(&mut self) -> Vec<(u64, Arc<Cgroup>)> {
         let there = self.hierarchy.walk().into_iter();
         there
-            .map(|(id, path, _)| {
-                let cgroup = self.containers.name(Cgroup::of_path(path));
-                (id, Arc::new(cgroup))
-            })
+            .map(|(id, path, _)| (id, Arc::new(self.named(path))))
             .collect()
+    }
+
+    /// The cgroup of a path, with the names that it has.
+    fn named(&self, path: String) -> Cgroup {
+        let owner = |path: &str| self.hierarchy.owner(path);
+        self.containers.name(Cgroup::of_path(path), owner)
     }
 
     /// Whether a cgroup is to be recorded.
