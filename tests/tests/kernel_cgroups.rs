@@ -137,6 +137,35 @@ fn cgroups_that_come_and_go_meanwhile_are_recorded_with_all_they_did() {
 }
 
 #[kernel_test]
+fn sixteen_thousand_cgroups_are_told_apart_and_firings_in_others_are_counted() {
+    const CGROUPS: usize = 17_500;
+    let outer = require!(Cgroup::new(Version::Two));
+    let directory = outer.directory().display().to_string();
+    let visitor = Program::c("visits").start(&[&directory, &CGROUPS.to_string()]);
+    // So that this is the hierarchy that is looked at.
+    outer.take(visitor.pid());
+    let flags = "-f -v -e sched:sched_switch --root-per cgroup";
+    let (run, _) = Invocation::new(flags).run_while_working(visitor);
+    run.lossless_balance();
+    let folded = run.folded();
+    // Each move waits for the kernel, in the cgroup that is left.
+    let met = roots(&folded).len();
+    assert!((13_000..=16_385).contains(&met), "{met} cgroups");
+    let unknown = folded.weight(|stack| stack.root() == "[unknown cgroup]");
+    let notes = run
+        .stderr
+        .lines()
+        .filter_map(|line| line.strip_prefix("note: "));
+    let said = notes.filter(|note| note.contains("16,384 that are told apart have no label"));
+    let said: Vec<String> = said.map(|note| note.replace(',', "")).collect();
+    let begin = format!("{unknown} firings in cgroups beyond");
+    assert!(
+        unknown > 0 && said.len() == 1 && said[0].starts_with(&begin),
+        "{unknown}: {said:?}"
+    );
+}
+
+#[kernel_test]
 fn a_unit_that_is_started_anew_is_met_by_its_name() {
     let outer = require!(Cgroup::new(Version::Two));
     let unit = outer.inside("system.slice/worker.service");
@@ -294,6 +323,84 @@ fn a_container_of_podman_is_met_by_its_name() {
         .run();
     podman(&["rm", "-f", "-t", "0", &name]);
     let folded = run.expect_no_panic().expect_code(0).folded();
+    assert!(
+        folded.share(|stack| stack.root() == "contained") > NEARLY_ALL,
+        "{folded}"
+    );
+}
+
+/// A user of a mount namespace alone, where `podman` is what runs podman as that user, and cgroups are of one hierarchy, a part of
+/// which is the user's.
+const ROOTLESS: &str = r#"
+set -e
+home=$1 program=$2 name=$3 cgroup=/flame-bpf-test-rootless-$$
+mount --make-rprivate /
+umount -l /sys/fs/cgroup
+mount -t cgroup2 none /sys/fs/cgroup
+for file in passwd:$home:/bin/sh group: subuid: subgid:; do
+    rest=${file#*:} file=${file%%:*}
+    cp /etc/$file $home/$file
+    case $file in
+        passwd) echo "flame-bpf-test:x:4711:4711::$rest" ;;
+        group) echo "flame-bpf-test:x:4711:" ;;
+        *) echo "flame-bpf-test:700000000:65536" ;;
+    esac >> $home/$file
+    mount --bind $home/$file /etc/$file
+done
+mkdir -p $home/run /sys/fs/cgroup$cgroup/user
+chown -R 4711:4711 $home /sys/fs/cgroup$cgroup
+chmod 700 $home/run
+podman() {
+    setpriv --reuid 4711 --regid 4711 --clear-groups env -i PATH="$PATH" HOME=$home XDG_RUNTIME_DIR=$home/run \
+        podman --cgroup-manager=cgroupfs --runtime=runc --storage-driver=vfs "$@"
+}
+leave() {
+    podman rm -f -t 0 $name >&2 || true
+    # Ends the process that holds the user's namespace, too.
+    podman system migrate >&2 || true
+    echo $$ > /sys/fs/cgroup/cgroup.procs
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        for inner in /sys/fs/cgroup$cgroup/*/; do rmdir $inner 2>/dev/null || true; done
+        rmdir /sys/fs/cgroup$cgroup 2>/dev/null && break
+        sleep 0.1
+    done
+}
+trap leave EXIT
+ulimit -n 1024
+cd $home
+(
+    # A user may move processes within what is theirs alone.
+    sh -c 'echo $PPID' > /sys/fs/cgroup$cgroup/user/cgroup.procs
+    podman run -d --network=none --name $name --rootfs $home/root $program contained=1000/0 >&2
+) || exit 77
+"#;
+
+#[kernel_test]
+fn a_container_of_podman_without_root_is_met_by_its_name() {
+    for program in ["podman", "runc", "newuidmap", "unshare", "setpriv"] {
+        require!(tool(program));
+    }
+    let spin = Program::c("spin");
+    let home = tempfile::tempdir().expect("a temporary folder can be made");
+    let bin = home.path().join("root/bin");
+    std::fs::create_dir_all(&bin).expect("a folder can be made");
+    let program = require!(static_copy(spin.path(), &bin.join("spin")));
+    let name = format!("flame-bpf-test-{}", std::process::id());
+    let invocation = Invocation::new("-f -v -F 499 -d 1").flag("--container", &name);
+    let script = format!("{ROOTLESS}\n{}\n", invocation.shell());
+    let output = Command::new("unshare")
+        .args(["-m", "sh", "-c", &script, "sh"])
+        .args([&home.path().display().to_string(), program, &name])
+        .output()
+        .expect("a shell runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.code() == Some(77) {
+        require!(Err::<(), String>(format!(
+            "podman runs no container of a user's here: {said}"
+        )));
+    }
+    assert!(output.status.success(), "{said}");
+    let folded = Folded::parse(&output.stdout).expect("folded text");
     assert!(
         folded.share(|stack| stack.root() == "contained") > NEARLY_ALL,
         "{folded}"

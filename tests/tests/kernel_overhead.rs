@@ -3,7 +3,7 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use flame_bpf_tests::{Invocation, Program, Run, kernel_test};
+use flame_bpf_tests::{Invocation, Program, Recipe, Run, kernel_test};
 use rustix::process::Signal;
 
 /// The line of the summary about what the recording cost.
@@ -83,4 +83,34 @@ fn a_limit_of_memory_is_kept_and_costs_no_samples() {
     let taken = numbers.next().unwrap_or(f64::MAX);
     assert_eq!(numbers.next(), Some(96.0), "{line}");
     assert!((1.0..=96.0).contains(&taken), "{line}");
+}
+
+#[kernel_test(timing)]
+fn where_memory_gets_scarce_names_go_first_then_tables_and_both_are_counted() {
+    let ballast = Recipe::c("ballast")
+        .named("ballast.so")
+        .compiled("-DMEBIBYTES=64")
+        .shared()
+        .make();
+    let _others = Program::c("deep").start(&["500"]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = Invocation::new("-a -F 997 --max-memory 100 --window 1s -d 7 -o x.fbpf -v")
+        .wrapped(&format!("env LD_PRELOAD={}", ballast.path().display()))
+        .within(folder.path())
+        .run();
+    let run = run.expect_no_panic().expect_code(0);
+    run.lossless_balance();
+    let mut lines = run.stderr.lines();
+    let line = lines.find_map(|line| line.strip_prefix("memory: "));
+    let line = line.unwrap_or_else(|| panic!("no line about memory:\n{}", run.stderr));
+    let (_, given_up) = line.split_once("; ").unwrap_or_else(|| panic!("{line}"));
+    let count = |text: &str| -> u64 {
+        let digits = text.split(' ').next().unwrap_or_default().replace(',', "");
+        digits.parse().unwrap_or_else(|_| panic!("{line}"))
+    };
+    assert!(
+        count(given_up) > 0 && given_up.contains(" given up; from "),
+        "{line}"
+    );
+    assert!(line.contains(" given up for others"), "{line}");
 }

@@ -412,6 +412,11 @@ impl Kernel {
         self.cgroups.as_ref()?.number(id)
     }
 
+    /// How many firings were drained that were in cgroups for which there was no room, so that nobody knows which.
+    pub fn without_cgroup(&self) -> u64 {
+        self.store.crowded()
+    }
+
     /// The ID of the cgroup of this number; none if no cgroup has it.
     pub fn cgroup_id(&self, number: u16) -> Option<u64> {
         self.cgroups.as_ref()?.id(number)

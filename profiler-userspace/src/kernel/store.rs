@@ -9,9 +9,10 @@ use crate::profile::raw::{RawFrame, RawProfile, RawSample, RawStack, StackIndex,
 use aya::maps::MapData;
 use foldhash::HashMap;
 use profiler_common::abi::{
-    BLOCK_WORDS, Control, Header, Live, RECORD_BLOCKS, SampleKey, Side, StackEnd, StackPosition,
-    Switches, Tally, ThreadState, WaitPair,
+    BLOCK_WORDS, CROWDED_CGROUP, Control, Header, Live, RECORD_BLOCKS, SampleKey, Side, StackEnd,
+    StackPosition, Switches, Tally, ThreadState, WaitPair,
 };
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::offset_of;
 use std::sync::Arc;
@@ -91,6 +92,8 @@ pub(super) struct Store {
     switches: Switches,
     /// Whether threads that are off the CPU, or in a call, name stacks.
     threads_name_stacks: bool,
+    /// Firings that were read in cgroups for which there was no room.
+    crowded: Cell<u64>,
 }
 
 impl Store {
@@ -103,7 +106,13 @@ impl Store {
             drained: Drained::default(),
             switches: request.switches,
             threads_name_stacks: request.timed_weight().is_some(),
+            crowded: Cell::new(0),
         }
+    }
+
+    /// How many firings were read that were in cgroups for which there was no room.
+    pub(super) fn crowded(&self) -> u64 {
+        self.crowded.get()
     }
 
     /// Has the kernel half know when the recording began.
@@ -294,6 +303,9 @@ impl Store {
         if let Some(Pair { waited, woke }) = self.drained.pair(key) {
             let sample = self.sample(&waited, weight, count, into);
             return self.woken(sample, woke.as_ref(), into);
+        }
+        if key.cgroup == CROWDED_CGROUP {
+            self.crowded.update(|firings| firings + count);
         }
         let (user, kernel) = self.stacks(key, into);
         RawSample {

@@ -10,14 +10,14 @@ use crate::pipeline::recording_info::{RecordingInfo, Stop};
 use crate::pipeline::symbolize::{Code, SymbolizedEvent, Symbolizer};
 use crate::pipeline::timeline::Timeline;
 use crate::pipeline::write::wrote;
-use crate::plan::{Event, Plan};
+use crate::plan::{Event, Plan, Target};
 use crate::process::Processes;
 use crate::profile::normalized::NormalizedProfile;
 use crate::profile::{Profile, Window};
 use crate::report::cost::{self, Cost};
 use crate::report::findings::{self, Finding, Summary};
 use crate::report::stack_counts::StackCounts;
-use crate::report::{stacks, verbose};
+use crate::report::{names, stacks, verbose};
 use crate::symbolize::{KernelNameCache, KernelSymbols, NameCache, Objects, Stored};
 use crate::unwind::loader::Loaded;
 use anyhow::Result;
@@ -310,7 +310,16 @@ impl Pipeline {
             )));
         }
         let loaded = loaded.as_ref();
-        for sentence in loaded.into_iter().flat_map(stacks::on_tables) {
+        // With cgroups for a target they are lost.
+        let without_cgroup = match plan.target {
+            Target::Cgroups(_) => 0,
+            _ => kernel.without_cgroup(),
+        };
+        if let Some(finding) = names::on_cgroups(without_cgroup) {
+            recording_info.remark(finding);
+        }
+        let of_tables = |loaded| stacks::on_tables(loaded, &plan.memory);
+        for sentence in loaded.into_iter().flat_map(of_tables) {
             recording_info.remark(sentence);
         }
         let last = self.next(

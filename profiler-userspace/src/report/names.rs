@@ -11,7 +11,7 @@ use crate::profile::fold::visible;
 use crate::report::distro::Distro;
 use crate::symbolize::{AllUnsymbolized, FrameCounts, Reached, Unsymbolized, UnsymbolizedCode};
 use crate::text::number::{counted, grouped, mebibytes, share};
-use profiler_common::abi::{Class, Counter, Counters};
+use profiler_common::abi::{CGROUP_SLOTS, Class, Counter, Counters};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -43,6 +43,17 @@ pub(crate) fn on_switches(
              thread, weighted",
             grouped(per_second(counters.sum(Class::Fired))),
             share(spent.as_secs_f64(), elapsed.as_secs_f64()),
+        ))
+    })
+}
+
+/// The finding on firings in cgroups for which there was no room.
+pub(crate) fn on_cgroups(firings: u64) -> Option<Finding> {
+    (firings > 0).then(|| {
+        Finding::note(format!(
+            "{} in cgroups beyond the {} that are told apart have no label",
+            counted(firings, "firing"),
+            grouped(u64::from(CGROUP_SLOTS)),
         ))
     })
 }
@@ -461,6 +472,16 @@ mod tests {
         );
         assert!(all[2].text.contains("DEBUGINFOD_MAXTIME"), "{all:?}");
         assert_eq!(said(0, true, false).len(), 1);
+    }
+
+    #[test]
+    fn cgroups_without_room_are_counted() {
+        assert_eq!(on_cgroups(0), None);
+        let text = on_cgroups(258).unwrap().text;
+        assert!(
+            text.starts_with("258 firings") && text.contains("16,384"),
+            "{text}"
+        );
     }
 
     #[test]

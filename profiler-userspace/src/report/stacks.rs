@@ -3,6 +3,7 @@
 //! In: how stacks ended, and what the loader of tables did. Out: findings with a share and a cause.
 
 use super::findings::Finding;
+use crate::plan::MemoryLimits;
 use crate::text::number::{counted, mebibytes, share};
 use crate::unwind::loader::Loaded;
 use profiler_common::abi::{Fallbacks, StackEnd};
@@ -68,15 +69,19 @@ fn cause(end: StackEnd) -> Option<&'static str> {
     })
 }
 
-/// Findings on unwind tables: only those that someone can do something about.
-pub(crate) fn on_tables(loaded: &Loaded) -> Vec<Finding> {
+/// Findings on unwind tables, which were limited so: only those that someone can do something about.
+pub(crate) fn on_tables(loaded: &Loaded, memory: &MemoryLimits) -> Vec<Finding> {
     let mut findings = Vec::new();
     if loaded.evicted > 0 || loaded.refused > 0 {
         findings.push(Finding::note(format!(
-            "unwind tables exceeded {}: {} evicted, {} not loaded; raise --max-unwind-memory",
+            "unwind tables exceeded {}: {} evicted, {} not loaded; raise {}",
             mebibytes(loaded.bytes),
             loaded.evicted,
             loaded.refused,
+            match memory.all_bytes {
+                Some(_) => "--max-memory",
+                None => "--max-unwind-memory",
+            },
         )));
     }
     if loaded.too_large > 0 {

@@ -29,8 +29,8 @@ pub(super) struct MemoryWatch {
     most: u64,
     /// When names were given up last, and how many in all.
     names: (Option<Instant>, usize),
-    /// Since when unwind tables have no more room.
-    tables: Option<Duration>,
+    /// Since when unwind tables have no more room, and how many had made room for others by then.
+    tables: Option<(Duration, usize)>,
 }
 
 /// The next to be given up.
@@ -38,6 +38,38 @@ pub(super) struct MemoryWatch {
 enum Next {
     Names,
     Tables,
+}
+
+/// Memory that can be given up.
+trait Holdings {
+    /// Gives up the names that are kept for later windows. Returns how many.
+    fn give_up_names(&mut self) -> usize;
+    /// Has unwind tables make room for each other from now on. Returns how many have until now.
+    fn stop_tables(&mut self) -> usize;
+}
+
+/// Those of a recording.
+struct OfRecording<'a> {
+    tables: Option<&'a TableLoader<Tables>>,
+    pipeline: &'a mut Pipeline,
+}
+
+impl Holdings for OfRecording<'_> {
+    fn give_up_names(&mut self) -> usize {
+        self.pipeline.forget()
+    }
+
+    fn stop_tables(&mut self) -> usize {
+        if let Some(tables) = self.tables {
+            tables.stop_growing();
+        }
+        evicted(self.tables)
+    }
+}
+
+/// How many unwind tables have made room for others.
+fn evicted(tables: Option<&TableLoader<Tables>>) -> usize {
+    tables.map_or(0, |tables| tables.loaded().evicted)
 }
 
 impl MemoryWatch {
@@ -65,19 +97,21 @@ impl MemoryWatch {
         if now.duration_since(self.last) < STEP {
             return;
         }
-        self.last = now;
         let of_tables = tables.map_or(0, |tables| tables.loaded().bytes);
         let taken = resident() + kernel.map_bytes() + of_tables;
+        self.step(taken, now, &mut OfRecording { tables, pipeline });
+    }
+
+    /// Gives up what is next where so much is taken.
+    fn step(&mut self, taken: u64, now: Instant, holdings: &mut dyn Holdings) {
+        self.last = now;
         match self.next(taken, now) {
             Some(Next::Names) => {
                 self.names.0 = Some(now);
-                self.names.1 += pipeline.forget();
+                self.names.1 += holdings.give_up_names();
             }
             Some(Next::Tables) => {
-                self.tables = Some(self.began.elapsed());
-                if let Some(tables) = tables {
-                    tables.stop_growing();
-                }
+                self.tables = Some((now - self.began, holdings.stop_tables()));
             }
             None => {}
         }
@@ -96,7 +130,12 @@ impl MemoryWatch {
     }
 
     /// A sentence for the summary, when sampling has just ended.
-    pub(super) fn finding(&self) -> Finding {
+    pub(super) fn finding(&self, tables: Option<&TableLoader<Tables>>) -> Finding {
+        self.told(evicted(tables))
+    }
+
+    /// The same, when so many unwind tables have made room for others.
+    fn told(&self, evicted: usize) -> Finding {
         let mut text = format!(
             "{} of {} allowed",
             mebibytes(self.most),
@@ -106,9 +145,10 @@ impl MemoryWatch {
             let names = counted(self.names.1 as u64, "name");
             text.push_str(&format!("; {names} given up"));
         }
-        if let Some(since) = self.tables {
+        if let Some((since, before)) = self.tables {
+            let given_up = counted(evicted.saturating_sub(before) as u64, "unwind table");
             text.push_str(&format!(
-                "; from {:.0} s on unwind tables made room for each other",
+                "; from {:.0} s on {given_up} given up for others",
                 since.as_secs_f64()
             ));
         }
@@ -142,31 +182,51 @@ mod tests {
         }
     }
 
-    #[test]
-    fn names_go_first_and_tables_once() {
-        let mut watch = watch(100 << 20);
-        let now = Instant::now();
-        assert_eq!(watch.next(80 << 20, now), None);
-        assert_eq!(watch.next(95 << 20, now), Some(Next::Names));
-        watch.names.0 = Some(now);
-        assert_eq!(watch.next(95 << 20, now + STEP), Some(Next::Tables));
-        watch.tables = Some(STEP);
-        assert_eq!(watch.next(95 << 20, now + STEP * 2), None);
-        assert_eq!(watch.next(95 << 20, now + NAMES_KEPT), Some(Next::Names));
+    /// Notes in which order things are given up: 600 names each time.
+    #[derive(Default)]
+    struct Noted(Vec<Next>);
+
+    impl Holdings for Noted {
+        fn give_up_names(&mut self) -> usize {
+            self.0.push(Next::Names);
+            600
+        }
+
+        fn stop_tables(&mut self) -> usize {
+            self.0.push(Next::Tables);
+            2
+        }
     }
 
     #[test]
-    fn what_was_given_up_is_said() {
+    fn names_are_given_up_first_then_tables_once_and_each_is_counted() {
         let mut watch = watch(100 << 20);
-        watch.next(50 << 20, Instant::now());
-        assert_eq!(watch.finding().text, "50.0 MiB of 100.0 MiB allowed");
-        watch.names = (None, 1200);
-        watch.tables = Some(Duration::from_secs(7));
-        watch.most = 101 << 20;
+        let (began, mut noted) = (watch.began, Noted::default());
+        let mut step = |watch: &mut MemoryWatch, mib: u64, seconds: u32| {
+            watch.step(mib << 20, began + STEP * seconds, &mut noted);
+            noted.0.clone()
+        };
+        assert_eq!(step(&mut watch, 80, 1), []);
+        assert_eq!(watch.told(0).text, "80.0 MiB of 100.0 MiB allowed");
+        assert_eq!(step(&mut watch, 95, 2), [Next::Names]);
+        assert_eq!(step(&mut watch, 89, 3), [Next::Names]);
+        let both = [Next::Names, Next::Tables];
+        assert_eq!(step(&mut watch, 95, 4), both);
+        assert_eq!(step(&mut watch, 95, 5), both);
+        // Names that were found meanwhile.
+        let all = [Next::Names, Next::Tables, Next::Names];
+        assert_eq!(step(&mut watch, 95, 32), all);
+        assert_eq!(step(&mut watch, 95, 33), all);
         assert_eq!(
-            watch.finding().text,
-            "101.0 MiB of 100.0 MiB allowed; 1,200 names given up; from 7 s on unwind tables made room for each \
-             other; more than allowed: what was sampled is kept; use shorter windows"
+            watch.told(5).text,
+            "95.0 MiB of 100.0 MiB allowed; 1,200 names given up; from 4 s on 3 unwind tables given up for others"
+        );
+        step(&mut watch, 101, 34);
+        let told = watch.told(5).text;
+        let end = "more than allowed: what was sampled is kept; use shorter windows";
+        assert!(
+            told.starts_with("101.0 MiB") && told.ends_with(end),
+            "{told}"
         );
     }
 

@@ -90,7 +90,7 @@ impl Session {
         let tables = self.handler.loader.as_ref();
         let governor = self.governor.iter();
         let overhead = governor.map(|governor| governor.finding(plan, &self.kernel, tables));
-        let memory = self.memory.iter().map(MemoryWatch::finding);
+        let memory = self.memory.iter().map(|memory| memory.finding(tables));
         overhead.chain(memory).chain(self.cpus.findings()).collect()
     }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::plan::MemoryLimits;
 use crate::report::stacks;
 use crate::unwind::loader::Loaded;
 use profiler_common::abi::{Counter, StackEnd};
@@ -95,13 +96,15 @@ fn incomplete_stacks_are_reported_by_share() {
 
 #[test]
 fn missing_unwind_tables_are_reported_with_a_remedy() {
-    let said = |loaded| {
-        let findings = stacks::on_tables(&loaded);
+    let of = |loaded: &Loaded, all_bytes| {
+        let memory = MemoryLimits::default().within(all_bytes);
+        let findings = stacks::on_tables(loaded, &memory);
         findings
             .into_iter()
             .map(|finding| finding.text)
             .collect::<String>()
     };
+    let said = |loaded| of(&loaded, None);
     assert_eq!(said(Loaded::default()), "");
     let with = |change: fn(&mut Loaded)| {
         let mut loaded = Loaded::default();
@@ -110,6 +113,11 @@ fn missing_unwind_tables_are_reported_with_a_remedy() {
     };
     assert!(with(|loaded| loaded.evicted = 2).contains("--max-unwind-memory"));
     assert!(with(|loaded| loaded.refused = 2).contains("--max-unwind-memory"));
+    let scarce = Loaded {
+        evicted: 2,
+        ..Loaded::default()
+    };
+    assert!(of(&scarce, Some(96 << 20)).ends_with("raise --max-memory"));
     assert!(with(|loaded| loaded.too_large = 2).contains("2 objects with"));
     assert!(with(|loaded| loaded.left_out = 1).contains("1 code segment"));
     assert!(with(|loaded| loaded.rules_refused = 2).contains("2 rules left out"));
