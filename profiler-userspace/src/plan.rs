@@ -119,6 +119,11 @@ impl Event {
         subject.unwrap_or_else(|| self.perf_event().name.to_string())
     }
 
+    /// Whether it may change while the recording goes on how many of its waits are looked at.
+    pub fn has_varying_waits(&self) -> bool {
+        self.varies && self.probe.waits().is_some()
+    }
+
     /// Whether samples weigh the period behind them: those of an event that counts something, whose period the kernel
     /// may vary, and all whose rate we vary. Otherwise a clock's period is fixed, so its samples are simply counted.
     pub fn is_weighed(&self) -> bool {

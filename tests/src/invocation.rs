@@ -110,6 +110,10 @@ impl Invocation {
     pub fn run_accounted(&self, workload: Workload, seconds: f64) -> (Run, Said) {
         let mut running = self.clone().flag("-p", workload.pid()).start();
         running.wait_until_attached();
+        if self.arguments.iter().any(|arg| arg == "--off-cpu-output") {
+            // Waits come last.
+            running.wait_for(sees_switches);
+        }
         workload.signal(Signal::USR1);
         thread::sleep(Duration::from_secs_f64(seconds));
         workload.signal(Signal::USR2);
@@ -317,6 +321,14 @@ fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
 fn probes(pid: u32) -> usize {
     let probe = |file: &&String| file.contains("perf_event") || file.contains("bpf_link");
     open_files(pid).iter().filter(probe).count()
+}
+
+/// Whether flame-bpf holds a probe that is of no perf event.
+fn sees_switches(pid: u32) -> bool {
+    let files = fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter();
+    let of_file = |file: fs::DirEntry| fs::read_to_string(file.path()).ok();
+    let mut texts = files.flatten().flatten().filter_map(of_file);
+    texts.any(|text| text.contains("link_type:\traw_tracepoint"))
 }
 
 /// Targets of the file descriptors of `pid`.

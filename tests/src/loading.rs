@@ -84,6 +84,7 @@ pub fn load_runtimes(
         unwind_memory: 256 << 20,
         probes,
         weighed: 0b1010_1010,
+        waits_vary: false,
     };
     let loaded = Kernel::load(request, support).and_then(|mut kernel| {
         kernel.load_probes(runtimes)?;

@@ -173,6 +173,7 @@ fn maps_stay_below_the_given_memory_limit() {
             unwind_memory: 256 << 20,
             probes: vec![Probe::OnCpu],
             weighed: 0,
+            waits_vary: false,
             cgroups: Some(HierarchyKind::Unified),
         };
         let kernel = Kernel::load(request, &support).unwrap();

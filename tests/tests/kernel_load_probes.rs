@@ -156,6 +156,7 @@ fn a_kernel_without_btf_refuses_off_cpu() {
         unwind_memory: 256 << 20,
         probes: vec![Probe::OffCpu(Waits::default())],
         weighed: 0,
+        waits_vary: false,
         cgroups: Some(HierarchyKind::Unified),
     };
     let refusal = Kernel::load(request, &support)
@@ -231,6 +232,7 @@ fn wall_time_loads_the_wake_up_programs() {
                 idle_threads: true,
             })],
             weighed: 0,
+            waits_vary: false,
             cgroups: Some(HierarchyKind::Unified),
         };
         let loaded = Kernel::load(request, &support).and_then(|mut kernel| {

@@ -25,6 +25,7 @@ fn tables_within(support: &Support, limit: u64) -> (Kernel, Tables) {
         unwind_memory: limit,
         probes: vec![Probe::OnCpu],
         weighed: 0,
+        waits_vary: false,
         cgroups: None,
     };
     let mut kernel = Kernel::load(request, support).expect("the programs load");

@@ -101,6 +101,8 @@ switches! {
     CGROUP_CONTROLLER,
     /// Write log lines: why walks ended, and what was not found.
     LOG,
+    /// How often a wait is looked at may change: [`Control`](super::Control) says it, not the [`Config`].
+    VARYING_WAITS,
 }
 
 impl Switches {
@@ -176,8 +178,8 @@ boundary! {
         pub shortest_ns: u64,
         /// The longest time off the CPU that is wanted, in nanoseconds.
         pub longest_ns: u64,
-        /// Of waits, look at about one of each thread in so many nanoseconds; zero: at all. See
-        /// [`wait_sampling`](crate::wait_sampling).
+        /// Of waits, look at about one of each thread in so many nanoseconds; zero: at all, or
+        /// [varying](Switches::VARYING_WAITS). See [`wait_sampling`](crate::wait_sampling).
         pub wait_sample_period_ns: u64,
         /// Which calls are wanted, where the probe is of calls.
         pub calls: CallChoice,

@@ -116,7 +116,7 @@ boundary! {
 boundary! {
     /// The one value of the control map.
     #[repr(C, align(64))]
-    pub struct Control<W = u64>, padding 32 {
+    pub struct Control<W = u64>, padding 16 {
         /// Which sides are live; written by user space alone. A [`Live`].
         pub live: W,
         /// How deep our PID namespace lies below the initial one; noted by the kernel half, before sampling,
@@ -127,6 +127,11 @@ boundary! {
         pub code_changes: W,
         /// When the recording began, by the monotonic clock; written by user space, before switches are seen.
         pub began: W,
+        /// Of waits, look at about one of each thread in so many nanoseconds; zero: at all. Written by user space alone, and read with
+        /// [`Switches::VARYING_WAITS`](super::Switches::VARYING_WAITS).
+        pub wait_sample_period: W,
+        /// The gap between waits that is presumed of a thread which was not seen to wait, at most the period; written and read so, too.
+        pub first_gap: W,
         /// How far each side of the tallies is filled.
         pub tallies: [Side<W>; SIDES],
         /// How far each side of the stacks is filled.

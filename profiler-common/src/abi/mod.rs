@@ -63,8 +63,8 @@ pub use table::{
     How, MAX_RULES, Origin, PageRows, READ_TOGETHER_BITS, Row, Rule, Slot, TABLE_PAGE_BITS,
 };
 pub use thread::{
-    ASLEEP_WORDS, Asleep, FaultPhase, KeptRegisters, PageFault, States, TaskState, ThreadEntry,
-    WAKE_RACE_NS, WaitPair, WakerEntry,
+    ASLEEP_WORDS, Asleep, FaultPhase, KeptRegisters, OFTEN_WAITING_SLOTS, PageFault, States,
+    TaskState, ThreadEntry, WAKE_RACE_NS, WaitPair, WakerEntry,
 };
 
 /// Every struct that crosses the boundary. One that is declared and not listed here is a warning of the compiler's.

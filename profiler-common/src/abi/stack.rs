@@ -33,7 +33,7 @@ pub const USER_SCRATCH_WORDS: usize = scratch(MAX_USER_WORDS);
 pub const KERNEL_SCRATCH_WORDS: usize = scratch(MAX_KERNEL_FRAMES);
 
 /// Bytes of scratch memory for one event's firings on one CPU; the kernel half defines its fields.
-pub const SCRATCH_BYTES: usize = 42_368;
+pub const SCRATCH_BYTES: usize = 42_432;
 
 /// Header, words and padding, in whole blocks.
 const fn scratch(words: usize) -> usize {

@@ -132,9 +132,9 @@ boundary! {
         pub arrived: W,
         /// When its last wait began, where not every wait is looked at.
         pub left: W,
-        /// How far the beginnings of its last waits lay apart on average, where not every wait is looked at; see
-        /// [`wait_sampling`](crate::wait_sampling). Zero until it has waited twice.
-        pub interval: W,
+        /// The [`Chance`](crate::wait_sampling::Chance) that its last wait had, where not every wait is looked at. Zero until it has
+        /// waited twice.
+        pub chance: W,
         /// The [`AwaitedLock`](super::AwaitedLock) that it waits for; zero in a call.
         pub awaited: W,
         /// The page fault that it is in, where calls are waited for.
@@ -204,6 +204,10 @@ impl FaultPhase {
 
 /// A thread may be woken while it is on its way to sleep: at most so long before it is seen to leave.
 pub const WAKE_RACE_NS: u64 = 1_000_000;
+
+/// Threads of whose waits some are left out at once, a power of two. Where two that wait often have one slot, the one takes it from the
+/// other.
+pub const OFTEN_WAITING_SLOTS: u32 = 16 << 10;
 
 /// How a thread's user registers are to be understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -24,8 +24,8 @@ use aya_ebpf::{
 use profiler_common::{
     abi::{
         self, ASLEEP_WORDS, BLOCK_WORDS, CGROUP_SLOTS, CODE_SLOT_BITS, KERNEL_SCRATCH_WORDS,
-        KEY_WORDS, LastRequest, MAX_KERNEL_FRAMES, MAX_RULES, ProgramId, SCRATCH_BYTES, SLAB_WORDS,
-        SYMBOL_BYTES, ThreadEntry, USER_SCRATCH_WORDS, WakerEntry,
+        KEY_WORDS, LastRequest, MAX_KERNEL_FRAMES, MAX_RULES, OFTEN_WAITING_SLOTS, ProgramId,
+        SCRATCH_BYTES, SLAB_WORDS, SYMBOL_BYTES, ThreadEntry, USER_SCRATCH_WORDS, WakerEntry,
     },
     runtime::{DESCRIPTOR_WORDS, DESCRIPTORS},
     walk::maple::PIVOTS,
@@ -131,6 +131,11 @@ pub(crate) static TARGETS: Array<Word> = Array::with_max_entries(1, BPF_F_MMAPAB
 /// 16,384 slots, 512 KiB, one where cgroups are not told apart.
 #[map]
 pub(crate) static CGROUPS: Array<Cgroup> = Array::with_max_entries(CGROUP_SLOTS, BPF_F_MMAPABLE);
+
+/// Threads of whose waits a first draw leaves some out: slot by the lower bits of the ID in the initial namespace, holding one such thread;
+/// see [`crate::probe::wait_sampling`]. 16,384 slots, 128 KiB, one where every wait is looked at (set at load).
+#[map]
+pub(crate) static OFTEN_WAITING: Array<Word> = Array::with_max_entries(OFTEN_WAITING_SLOTS, 0);
 
 /// Processes announced lately: slot by hash, holding the last process that fell into it. A process that
 /// was pushed out is announced again, which does no harm. 4,096 slots, 32 KiB.

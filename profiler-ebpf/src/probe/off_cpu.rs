@@ -34,10 +34,17 @@ pub(crate) fn switch(ctx: &RawTracePointContext) {
     // are not, and the verifier does not let it. No thread has the number zero.
     let leaving = black_box(filter::current().map_or(0, Ids::into_word));
     let next: u64 = ctx.arg(2);
-    let arriving = filter::task(next).is_some() || left_as_target(next);
+    let arriving = (filter::task(next).is_some() && may_end_wait(next)) || left_as_target(next);
     let cpu_slot = context::switch_cpu_slot();
     let Some(counters) = counters::counters(cpu_slot) else {
         return;
+    };
+    let leaving = if leaving != 0 && wait_sampling::has_first_draw() && is_left_out(ctx, cpu_slot) {
+        counters::bump(counters, Counter::Fired);
+        counters::close(counters, Counter::FilteredSwitchSample.into());
+        0
+    } else {
+        leaving
     };
     if leaving == 0 && !arriving {
         // Nearly every switch of a machine, as a rule. Nobody else writes to this word: no program that
@@ -59,6 +66,26 @@ pub(crate) fn switch(ctx: &RawTracePointContext) {
     counters::bump(counters, Counter::Left);
 }
 
+/// Whether the first draw leaves out the wait that the running thread begins. It leaves all in that are not wanted anyway.
+#[inline(always)]
+fn is_left_out(ctx: &RawTracePointContext, cpu_slot: u32) -> bool {
+    let is_wanted = TaskState::of(state(ctx), is_preempted(ctx))
+        .is_some_and(|state| States(config!(states)).has(state))
+        && filter::is_wanted_kind(task::current_address());
+    wait_sampling::is_left_out(cpu_slot, task::initial_id(), is_wanted)
+}
+
+/// Whether a target at a kernel address may have left for a wait that was looked at; without an entry it has yet to get one.
+#[inline(always)]
+fn may_end_wait(task: u64) -> bool {
+    if !wait_sampling::has_first_draw() {
+        return true;
+    }
+    let id = task::initial_id_of(task);
+    !wait_sampling::is_surely_not_sampled(id)
+        && threads::find(id).is_none_or(|entry| entry.since_ns().is_some())
+}
+
 /// Whether the thread at a kernel address, which is no target, was one when it left: its wait is over all the same.
 #[inline(always)]
 fn left_as_target(task: u64) -> bool {
@@ -75,18 +102,24 @@ fn leave(ctx: &RawTracePointContext, counters: &'static Counters, cpu_slot: u32,
     if config::has(Switches::WALL) {
         wall::count_run(cpu_slot);
     }
-    let state = if config::has(Switches::STATE_OF_TASK) {
-        task::state()
-    } else {
-        ctx.arg(3)
-    };
-    let thread_state = match depart(cpu_slot, state as u32, is_preempted(ctx)) {
+    let thread_state = match depart(cpu_slot, state(ctx), is_preempted(ctx)) {
         Ok(thread_state) => thread_state,
         Err(outcome) => return counters::close_if(counters, outcome),
     };
     let outcome =
         make_key(ctx, cpu_slot, thread_state).or_else(|| record::begin_wait(cpu_slot, now));
     counters::close_if(counters, outcome);
+}
+
+/// The kernel's state of the thread that leaves.
+#[inline(always)]
+fn state(ctx: &RawTracePointContext) -> u32 {
+    let state: u64 = if config::has(Switches::STATE_OF_TASK) {
+        task::state()
+    } else {
+        ctx.arg(3)
+    };
+    state as u32
 }
 
 /// Whether the running thread did not leave the CPU of its own accord.
@@ -129,13 +162,17 @@ fn leave_in_state(
     state: Option<TaskState>,
 ) -> Result<ThreadState, Option<Outcome>> {
     let id = task::initial_id();
-    if let Some(entry) = threads::find(id)
+    let entry = threads::find(id);
+    if let Some(entry) = &entry
         && let Some(since) = entry.since_ns()
     {
-        arrived_unseen(counters, cpu_slot, id, &entry, since, now);
+        arrived_unseen(counters, cpu_slot, id, entry, since, now);
     }
     let Some(state) = state else {
         threads::forget(id);
+        if wait_sampling::has_first_draw() {
+            wait_sampling::forget(id);
+        }
         return Err(None);
     };
     counters::bump(counters, Counter::Fired);
@@ -145,11 +182,14 @@ fn leave_in_state(
     if !States(config!(states)).has(state) {
         return Err(Some(Counter::FilteredState.into()));
     }
-    if config!(wait_sample_period_ns) != 0
-        && let Some(entry) = threads::find(id)
-        && !wait_sampling::is_sampled(&entry, now)
-    {
-        return Err(Some(Counter::FilteredSwitchSample.into()));
+    if threads::samples_waits() {
+        // One that was not seen before has an entry from now on.
+        let Some(entry) = entry.or_else(|| threads::make(id)) else {
+            return Err(Some(Counter::LostThreadTable.into()));
+        };
+        if !wait_sampling::is_sampled(&entry, cpu_slot, id, now) {
+            return Err(Some(Counter::FilteredSwitchSample.into()));
+        }
     }
     Ok(state.thread_state())
 }
@@ -230,7 +270,7 @@ fn settle(
         let wait = &scratch.wait;
         wait.since.store(since);
         wait.until.store(until);
-        wait.interval.store(entry.interval_ns());
+        wait.chance.store(entry.chance().0);
         return waker::count_with_waker(cpu_slot, id);
     }
     let spent_ns = until.wrapping_sub(since);
@@ -247,8 +287,5 @@ fn settle(
     if spent_ns < config!(shortest_ns) || spent_ns > config!(longest_ns) {
         return Counter::FilteredBlockTime.into();
     }
-    record::count_key(
-        cpu_slot,
-        wait_sampling::weight(spent_ns, entry.interval_ns()),
-    )
+    record::count_key(cpu_slot, wait_sampling::weight(spent_ns, entry.chance()))
 }

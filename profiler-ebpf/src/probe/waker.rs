@@ -25,6 +25,7 @@ use aya_ebpf::programs::RawTracePointContext;
 use profiler_common::abi::{
     Counter, Header, KEY_WORDS, Live, SampleKey, Stamp, ThreadState, WAKE_RACE_NS,
 };
+use profiler_common::wait_sampling::Chance;
 
 /// The running task wakes another.
 #[inline(always)]
@@ -149,6 +150,6 @@ fn count(cpu_slot: u32, id: u32) -> Outcome {
     scratch.key[SampleKey::STAMP_WORD].store(SampleKey::stamp_word(position, stamp));
     record::count_key(
         cpu_slot,
-        wait_sampling::weight(spent_ns, wait.interval.load()),
+        wait_sampling::weight(spent_ns, Chance(wait.chance.load())),
     )
 }

@@ -18,6 +18,8 @@ pub(crate) struct Context {
 pub(crate) struct Wait {
     pub(crate) since: Word,
     pub(crate) until: Word,
-    /// How far the beginnings of the thread's last waits lay apart.
-    pub(crate) interval: Word,
+    /// The [`Chance`](profiler_common::wait_sampling::Chance) that it had of being looked at.
+    pub(crate) chance: Word,
+    /// The first draw for the wait that begins.
+    pub(crate) draw: Word,
 }

@@ -15,6 +15,7 @@ use crate::platform::{
 use profiler_common::abi::{
     FaultPhase, KEY_WORDS, LastRequest, PageFault, Switches, ThreadEntry, WakerEntry, Zero as _,
 };
+use profiler_common::wait_sampling::Chance;
 
 /// A thread's entry.
 pub(crate) struct Entry(&'static ThreadEntry<Word>);
@@ -64,6 +65,12 @@ pub(crate) fn end_fault_before_call(id: u32) {
     }
 }
 
+/// Whether not every wait is looked at, now or later.
+#[inline(always)]
+pub(crate) fn samples_waits() -> bool {
+    config!(wait_sample_period_ns) != 0 || config::has(Switches::VARYING_WAITS)
+}
+
 /// Whether mappings have locks of their own.
 #[inline(always)]
 pub(crate) fn has_two_fault_locks() -> bool {
@@ -93,11 +100,11 @@ impl Entry {
     #[inline(always)]
     pub(crate) fn leave(&self, now_ns: u64, key: &[Word; KEY_WORDS]) {
         self.belong(key);
-        if config!(wait_sample_period_ns) == 0 {
-            self.0.woken.store(0);
-        } else {
+        if samples_waits() {
             // A thread without an entry has one now; otherwise it says so already.
             self.0.left.store(now_ns);
+        } else {
+            self.0.woken.store(0);
         }
         if config!(faults.task_unhandled) != 0 {
             self.set_fault_phase(FaultPhase::None);
@@ -155,16 +162,16 @@ impl Entry {
         before
     }
 
-    /// How far the beginnings of the thread's last waits lay apart; see [`ThreadEntry::interval`].
+    /// The chance that the thread's last wait had of being looked at; see [`ThreadEntry::chance`].
     #[inline(always)]
-    pub(crate) fn interval_ns(&self) -> u64 {
-        self.0.interval.load()
+    pub(crate) fn chance(&self) -> Chance {
+        Chance(self.0.chance.load())
     }
 
     /// Notes that.
     #[inline(always)]
-    pub(crate) fn set_interval(&self, interval_ns: u64) {
-        self.0.interval.store(interval_ns);
+    pub(crate) fn set_chance(&self, chance: Chance) {
+        self.0.chance.store(chance.0);
     }
 
     /// Notes that nothing more is known of what the thread waits for.

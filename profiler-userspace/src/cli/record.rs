@@ -247,7 +247,7 @@ pub(super) struct RunningArgs {
     /// the kernel half)
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub(super) verbose: u8,
-    /// Lower the rate as far as it takes to keep to this share of one CPU, such as 1%; samples then weigh their period
+    /// Lower the rate, and look at fewer waits, to keep to this share of one CPU, such as 1%; samples weigh their period
     #[arg(long, value_name = "PERCENT", value_parser = value::share_of_cpu)]
     pub(super) max_overhead: Option<f64>,
     /// Limit the memory of this process and its BPF maps, 96 or more: caches are given up, then unwind tables

@@ -49,6 +49,7 @@ pub(super) fn config(request: &Request, support: &Support, sizes: &Sizes) -> Con
             .with_if(Switches::WALL, request.is_wall())
             .with_if(Switches::WAKERS, request.has_wakers())
             .with_if(Switches::NO_WAIT_STACKS, waits.wakers == Wakers::Alone)
+            .with_if(Switches::VARYING_WAITS, request.waits_vary)
             .with_if(
                 Switches::FILE_NAMES,
                 request.io().is_some_and(|io| io.names),

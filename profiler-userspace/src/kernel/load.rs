@@ -25,8 +25,8 @@ use crate::machine::Trouble;
 use aya::maps::{HashMap, Map, MapData, RingBuf};
 use aya::{Ebpf, EbpfLoader, VerifierLogLevel};
 use profiler_common::abi::{
-    CGROUP_SLOTS, CODE_SLOT_BITS, COUNTERS_WORDS, Control, MAX_RULES, ProgramId, SIDES, SLAB_BITS,
-    Switches, TargetKind,
+    CGROUP_SLOTS, CODE_SLOT_BITS, COUNTERS_WORDS, Control, MAX_RULES, OFTEN_WAITING_SLOTS,
+    ProgramId, SIDES, SLAB_BITS, Switches, TargetKind,
 };
 use rustix::process::Rlimit;
 use std::sync::atomic::Ordering::Relaxed;
@@ -68,7 +68,12 @@ pub(super) fn load(request: Request, support: &Support) -> Result<Kernel> {
     let room = ThreadRoom::new(&request);
     // Where threads' switches are looked at, their kernel stacks are.
     let switching = if request.waits().is_some() { cpus } else { 0 };
-    let thread_bytes = room.bytes + u64::from(switching) * KERNEL_STACK_BYTES;
+    let often_waiting = match request.waits_vary {
+        true => OFTEN_WAITING_SLOTS,
+        false => 1,
+    };
+    let thread_bytes =
+        room.bytes + u64::from(switching) * KERNEL_STACK_BYTES + u64::from(often_waiting) * 8;
     let left = request.map_memory.saturating_sub(thread_bytes);
     let events = u32::try_from(request.events()).unwrap_or(u32::MAX);
     let sizes = Sizes::new(cpus, events, support.task_ids, left)
@@ -94,6 +99,7 @@ pub(super) fn load(request: Request, support: &Support) -> Result<Kernel> {
         .map_max_entries("THREADS", room.threads)
         .map_max_entries("WAKERS", room.wakers)
         .map_max_entries("REQUESTS", room.requests)
+        .map_max_entries("OFTEN_WAITING", often_waiting)
         .map_max_entries("STACK_INDEX", SIDES as u32 * sizes.stack_slots())
         .map_max_entries("SLABS", slabs(&request, rows))
         .map_max_entries("CODE", if rows { 1 << CODE_SLOT_BITS } else { 1 })

@@ -60,6 +60,7 @@ use files::FileKeys;
 use logs::Logs;
 use profiler_common::abi::{CodeKey, Config, Counter, Counters, ProgramId};
 use profiler_common::runtime::{DESCRIPTOR_WORDS, RuntimeKinds};
+use profiler_common::wait_sampling::LONGEST_PERIOD_NS;
 use programs::Programs;
 use request::Wanted;
 use std::collections::HashSet;
@@ -311,6 +312,17 @@ impl Kernel {
                 false => Ok(()),
             }
         })
+    }
+
+    /// Has about one wait of each thread recorded in this time from now on; zero: every one. Only for waits that
+    /// [vary](Request::waits_vary). Each weighs what it had to when it began. `first`: the part of threads that were not seen to wait of
+    /// which the first wait is recorded.
+    pub fn sample_waits(&mut self, period: Duration, first: f64) {
+        let period = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX);
+        let period = period.min(LONGEST_PERIOD_NS);
+        let first_gap = (period as f64 * first) as u64;
+        self.store
+            .sample_waits(period, first_gap.clamp(period.min(1), period));
     }
 
     /// Detaches an event's program again, and forgets all that was counted until now: it was a trial. No other event may be attached.

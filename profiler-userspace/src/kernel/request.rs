@@ -25,6 +25,8 @@ pub struct Request {
     pub probes: Vec<Probe>,
     /// One bit for each event: whether its samples weigh the period of its event.
     pub weighed: u32,
+    /// Whether it may change how often a wait is looked at; see [`Kernel::sample_waits`](super::Kernel::sample_waits).
+    pub waits_vary: bool,
 }
 
 /// A program of the BPF object that is needed.
@@ -168,6 +170,7 @@ mod tests {
             unwind_memory: 0,
             probes,
             weighed: 0,
+            waits_vary: false,
         }
     }
 

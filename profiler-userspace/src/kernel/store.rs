@@ -120,6 +120,14 @@ impl Store {
         self.control.words()[offset_of!(Control, began) / 8].store(now_ns, SeqCst);
     }
 
+    /// Has the kernel half look at about one wait of each thread in so many nanoseconds from now on, zero: at all; and presume
+    /// such a gap between waits of a thread that was not seen to wait.
+    pub(super) fn sample_waits(&self, period_ns: u64, first_gap_ns: u64) {
+        let words = self.control.words();
+        words[offset_of!(Control, first_gap) / 8].store(first_gap_ns, SeqCst);
+        words[offset_of!(Control, wait_sample_period) / 8].store(period_ns, SeqCst);
+    }
+
     /// Moves everything counted so far into `into`, while sampling goes on.
     /// `named`: the epochs of stacks that threads name which are off the CPU.
     pub(super) fn drain(

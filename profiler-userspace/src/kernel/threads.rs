@@ -14,7 +14,7 @@ use profiler_common::abi::{
     AwaitedLock, CallWeight, Counter, LastRequest, ProgramId, SampleKey, StackPosition, Stamp,
     Switches, ThreadEntry, ThreadState, WAKE_RACE_NS, WakerEntry, Zero as _,
 };
-use profiler_common::wait_sampling;
+use profiler_common::wait_sampling::Chance;
 use std::collections::{BTreeSet, HashSet};
 use std::io::Read as _;
 use std::path::Path;
@@ -345,12 +345,7 @@ impl Threads {
             let weight = match self.weight {
                 Some(CallWeight::Bytes) => 0,
                 Some(CallWeight::One) => 1,
-                Some(CallWeight::Time) | None if waits.wait_sample_period.is_zero() => spent,
-                Some(CallWeight::Time) | None => wait_sampling::weight(
-                    spent,
-                    entry.interval,
-                    u64::try_from(waits.wait_sample_period.as_nanos()).unwrap_or(u64::MAX),
-                ),
+                Some(CallWeight::Time) | None => Chance(entry.chance).weight(spent),
             };
             let sample = store.sample(key, weight, 1, into);
             if let Some(waker) = waker {

@@ -43,7 +43,12 @@ impl Plan {
             parts.push(format!("{noun} {}", ranges(cpus)));
         }
         match probe.waits() {
-            Some(waits) if !probe.is_on_event() => parts.extend(narrowed(waits)),
+            Some(waits) if !probe.is_on_event() => {
+                parts.extend(narrowed(waits));
+                if event.varies {
+                    parts.push("estimated from fewer waits where these are many".to_owned());
+                }
+            }
             _ if probe.is_on_event() => {
                 let or_less = if event.varies { " or less" } else { "" };
                 parts.push(rate(event.sampling, perf_event) + or_less);

@@ -115,6 +115,9 @@ fn attach_to(
     if warm_up::asks_asleep(&plan) {
         warm_up::look_at_asleep(&mut kernel, &mut handler, &mut walker);
     }
+    if let Some(waits) = plan.waits() {
+        kernel.sample_waits(waits.wait_sample_period, 1.0);
+    }
     kernel.attach_programs(sites)?;
     if warm_up::is_wanted(&plan) {
         warm_up::warm_up(&mut kernel, &mut handler, cpus)?;
@@ -222,6 +225,7 @@ fn load(
         weighed: (plan.events.iter().enumerate())
             .filter(|(_, event)| event.is_weighed())
             .fold(0, |mask, (number, _)| mask | 1 << number),
+        waits_vary: plan.events.iter().any(Event::has_varying_waits),
     };
     // A suspended command is still a copy of ourselves.
     let named: &[u32] = match &plan.target {

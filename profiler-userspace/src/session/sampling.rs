@@ -46,7 +46,7 @@ pub(super) struct Session {
     /// Readable when there are kernel events.
     events: AsyncFd<OwnedFd>,
     cpus: CpuWatch,
-    /// None where the recording may cost what it takes.
+    /// None where the recording may cost what it takes, and until threads that are asleep were looked at.
     governor: Option<Governor>,
     /// None where it may take the memory that it takes.
     memory: Option<MemoryWatch>,
@@ -65,9 +65,8 @@ impl Session {
             .try_clone_to_owned()
             .and_then(listen)
             .context("cannot listen for kernel events")?;
-        let governor = Governor::begin(plan, &kernel, handler.loader.as_ref());
         Ok(Self {
-            governor,
+            governor: None,
             memory: MemoryWatch::begin(plan),
             kernel,
             handler,
@@ -104,6 +103,7 @@ impl Session {
         pipeline: &mut Pipeline,
         check: &dyn Fn() -> Result<(), String>,
     ) -> Result<Stop> {
+        self.governor = Governor::begin(plan, &self.kernel, self.handler.loader.as_ref());
         let progress = Progress::new(
             plan.duration,
             plan.verbosity.quiet || plan.live || plan.service.is_some(),

@@ -3,8 +3,9 @@
  * that another holds, a pipe that another writes to, a condition that another signals, one that spins,
  * and one that waits for what never comes.
  *
- * waits [TIMES]  until SIGTERM, each wait so many times shorter. Prints at the end, as `truth FUNCTION
- *                NANOSECONDS` lines, for how long each function waited between SIGUSR1 and SIGUSR2.
+ * waits [TIMES [DEPTH]]  until SIGTERM, each wait so many times shorter, and below so many more frames.
+ *                        Prints at the end, as `truth FUNCTION NANOSECONDS` lines, for how long each
+ *                        function waited between SIGUSR1 and SIGUSR2.
  *
  * Each wait is made in a function of its own, which another function calls: where callers are lost, the
  * innermost is.
@@ -55,7 +56,7 @@ static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER, guard = PTHREAD_MUTEX_I
 static pthread_cond_t signalled = PTHREAD_COND_INITIALIZER;
 static int ends[2], turns, never[2];
 
-static unsigned long times = 1;
+static unsigned long times = 1, depth;
 
 FRAME void wait_sleep(void) { KEEP_FRAME(); sleep_us(100000 / times); __asm__ volatile(""); }
 
@@ -121,6 +122,23 @@ FRAME void *waiter(void *argument)
     }
 }
 
+FRAME void descend(void *argument, unsigned long frames)
+{
+    KEEP_FRAME();
+    if (frames > 0)
+        descend(argument, frames - 1);
+    else
+        waiter(argument);
+    __asm__ volatile("");
+}
+
+FRAME void *deep_waiter(void *argument)
+{
+    KEEP_FRAME();
+    descend(argument, depth);
+    return NULL;
+}
+
 /* Holds the lock, and tells the others to go on, in 40 ms of every 50. */
 FRAME void *giver(void *argument)
 {
@@ -160,13 +178,15 @@ int main(int count, char **arguments)
     sigset_t all;
     if (count > 1)
         times = strtoul(arguments[1], NULL, 10);
+    if (count > 2)
+        depth = strtoul(arguments[2], NULL, 10);
     if (pipe(ends) || pipe(never))
         abort();
     /* The marks are for this thread alone: a signal would end the others' waits. */
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, NULL);
     for (long way = 0; way < WAYS; way++)
-        start(waiter, way);
+        start(depth > 0 ? deep_waiter : waiter, way);
     start(giver, 0);
     start(spinner, 0);
     pthread_sigmask(SIG_UNBLOCK, &all, NULL);

@@ -28,12 +28,13 @@ pub(super) fn perf_event(flag: &str, sampling: &SamplingArgs) -> Result<()> {
     }
 }
 
-/// Only what has a rate can be sampled less.
+/// Only what has a rate can be sampled less, and waits.
 pub(super) fn with_max_overhead(events: &[Event]) -> Result<()> {
-    let has_rate = |event: &Event| event.probe == Probe::OnCpu;
-    match events.iter().find(|event| !has_rate(event)) {
-        Some(event) if event.probe.waits().is_some() => bail!(
-            "--max-overhead lowers the rate of samples, and waits have none; use --switch-sample for these"
+    let is_sampled = |event: &Event| matches!(event.probe, Probe::OnCpu | Probe::OffCpu(_));
+    match events.iter().find(|event| !is_sampled(event)) {
+        Some(event) if matches!(event.probe, Probe::Wall(_)) => bail!(
+            "--max-overhead leaves out some of the waits, and --wall shows all of the time; use --off-cpu-output with \
+             --max-overhead"
         ),
         Some(event) => bail!(
             "--max-overhead lowers the rate of samples, and of {} every one is recorded; leave it out",

@@ -238,7 +238,9 @@ impl<'a> Finishing<'a> {
         let watched = (elapsed, cpus);
         let unseen = interference::within_others(&self.plan.events, number, counters, watched);
         let on_switches = match &event.probe {
-            Probe::OffCpu(waits) => names::on_switches(waits, profile.counted(), elapsed),
+            Probe::OffCpu(waits) if !event.varies => {
+                names::on_switches(waits, profile.counted(), elapsed)
+            }
             _ => None,
         };
         let all = all.into_iter().flatten();

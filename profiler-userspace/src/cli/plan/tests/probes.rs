@@ -101,6 +101,31 @@ fn off_cpu_time_can_be_recorded_beside_samples() {
 }
 
 #[test]
+fn what_has_a_rate_or_waits_has_a_budget() {
+    for line in [
+        "-F 999",
+        "--off-cpu",
+        "--off-wake",
+        "--wakeup",
+        "--off-cpu-output off.svg",
+    ] {
+        let plan = plan(&format!("{line} --max-overhead 1%"));
+        assert!(plan.events.iter().all(|event| event.varies), "{line}");
+        let has_waits = plan.waits().is_some();
+        let varying = plan.events.iter().any(Event::has_varying_waits);
+        assert_eq!(varying, has_waits, "{line}");
+    }
+    for (line, answer) in [
+        ("--wall", "use --off-cpu-output"),
+        ("--syscalls", "every one is recorded"),
+        ("-e sched:sched_switch", "every one is recorded"),
+    ] {
+        let refusal = refusal(&format!("{line} --max-overhead 1%"));
+        assert!(refusal.contains(answer), "{line}: {refusal}");
+    }
+}
+
+#[test]
 fn wall_time_excludes_flags_that_drop_time() {
     let wall = |line| match event(line).probe {
         Probe::Wall(wall) => wall,
