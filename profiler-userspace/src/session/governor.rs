@@ -260,17 +260,7 @@ impl Governor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::PerfEventChoice;
-
-    fn event(probe: Probe, hz: u64) -> Event {
-        Event {
-            probe,
-            perf_event: PerfEventChoice::Auto,
-            sampling: Sampling::Frequency(hz),
-            varies: true,
-            outputs: Vec::new(),
-        }
-    }
+    use crate::session::rates::tests::event;
 
     #[test]
     fn many_changes_are_counted_in_their_midst() {

@@ -118,12 +118,13 @@ fn floor_of(event: &Event) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::plan::PerfEventChoice;
     use crate::probe::Probe;
 
-    fn event(probe: Probe, hz: u64) -> Event {
+    /// An event whose rate varies.
+    pub(in crate::session) fn event(probe: Probe, hz: u64) -> Event {
         Event {
             probe,
             perf_event: PerfEventChoice::Auto,
