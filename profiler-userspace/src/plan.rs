@@ -295,6 +295,21 @@ pub struct Matching {
     pub programs: Vec<PathBuf>,
 }
 
+impl Matching {
+    /// Each pattern and each file by itself.
+    pub(crate) fn each(&self) -> impl Iterator<Item = Self> {
+        let names = self.names.iter().map(|name| Self {
+            names: vec![name.clone()],
+            programs: Vec::new(),
+        });
+        let programs = self.programs.iter().map(|program| Self {
+            names: Vec::new(),
+            programs: vec![program.clone()],
+        });
+        names.chain(programs)
+    }
+}
+
 impl fmt::Display for Matching {
     /// As the end of a sentence about processes.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -57,17 +57,18 @@ impl Candidate {
 /// The target with the PIDs of the processes that are asked for.
 ///
 /// # Errors
-/// When no process matches.
+/// When no process matches one of them: another that does would hide the typing error.
 pub(crate) fn resolved(target: &Target, children: Children) -> Result<Target> {
     let (mut pids, candidates) = match target {
         Target::Matching(wanted) => {
             let candidates = candidates();
-            let matching = candidates.iter().filter(|process| process.matches(wanted));
-            let pids: Vec<u32> = matching.map(|process| process.pid).collect();
-            if pids.is_empty() {
-                bail!("{}", refusal(wanted, &candidates));
+            for one in wanted.each() {
+                if !candidates.iter().any(|process| process.matches(&one)) {
+                    bail!("{}", refusal(&one, &candidates));
+                }
             }
-            (pids, candidates)
+            let matching = candidates.iter().filter(|process| process.matches(wanted));
+            (matching.map(|process| process.pid).collect(), candidates)
         }
         Target::Processes(pids) if children == Children::All => (pids.clone(), candidates()),
         _ => return Ok(target.clone()),
@@ -202,8 +203,13 @@ mod tests {
     }
 
     fn named(pattern: &str) -> Target {
+        all_named(&[pattern])
+    }
+
+    fn all_named(patterns: &[&str]) -> Target {
+        let patterns = patterns.iter();
         Target::Matching(Matching {
-            names: vec![Pattern::whole(pattern).unwrap()],
+            names: patterns.map(|text| Pattern::whole(text).unwrap()).collect(),
             programs: Vec::new(),
         })
     }
@@ -245,6 +251,10 @@ mod tests {
                 && error.contains("flame-test-slee (×2)"),
             "{error}"
         );
+        let one_of_two = all_named(&["flame-test-sleeper-1", "flame-test-sleeper-3"]);
+        let error = resolved(&one_of_two, Children::None).unwrap_err();
+        let begin = "no process is named flame-test-sleeper-3; there are ";
+        assert!(error.to_string().starts_with(begin), "{error}");
         let error = resolved(&named("no such thing"), Children::None).unwrap_err();
         assert!(
             error.to_string().contains("the busiest processes are "),
