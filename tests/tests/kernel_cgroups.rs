@@ -333,6 +333,8 @@ fn a_container_of_podman_is_met_by_its_name() {
 /// which is the user's.
 const ROOTLESS: &str = r#"
 set -e
+# Where no such namespace can be made there is nothing to try.
+trap 'exit 77' EXIT
 home=$1 program=$2 name=$3 cgroup=/flame-bpf-test-rootless-$$
 mount --make-rprivate /
 umount -l /sys/fs/cgroup
