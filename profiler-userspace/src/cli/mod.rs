@@ -176,6 +176,12 @@ fn service(args: service::ServiceArgs, stdout_is_terminal: bool) -> Result<Task,
         mut record,
     } = args;
     let checks = service.check_config;
+    if service.with_off_cpu {
+        // A budget says by itself how many.
+        let is_bounded = record.running.max_overhead.is_some();
+        let period = (!is_bounded).then_some(service::USUAL_WAIT_PERIOD);
+        record.off_cpu.set_beside(period);
+    }
     if !record.command.is_empty() {
         return Err(Exit::usage(
             "a service runs no command; leave out what is behind `--`, or record without `service`",
@@ -184,7 +190,9 @@ fn service(args: service::ServiceArgs, stdout_is_terminal: bool) -> Result<Task,
     let plan = service
         .service(record.windows.window.take())
         .and_then(|service| {
-            record.sampling.settle_rate(service::USUAL_HZ);
+            if record.takes_samples()? {
+                record.sampling.settle_rate(service::USUAL_HZ);
+            }
             plan::build(record, stdout_is_terminal, Some(service))
         });
     match plan {

@@ -52,6 +52,9 @@ pub(super) struct OffCpuArgs {
     /// Omit user threads
     #[arg(long)]
     kernel_threads_only: bool,
+    /// Whether waits are recorded beside something else though no file is named.
+    #[arg(skip)]
+    beside: bool,
 }
 
 /// Which waits are to be recorded.
@@ -68,6 +71,12 @@ pub(super) enum Asked {
 }
 
 impl OffCpuArgs {
+    /// Has waits recorded beside samples, where they go to what takes both; about one of each thread in this time, unless said.
+    pub(super) fn set_beside(&mut self, period: Option<Duration>) {
+        self.beside = true;
+        self.switch_sample = self.switch_sample.or(period);
+    }
+
     /// Where waits go that are recorded beside something else.
     pub(super) fn outputs_beside(&self) -> &[PathBuf] {
         &self.off_cpu_output
@@ -79,7 +88,7 @@ impl OffCpuArgs {
         if self.wall {
             return self.wall();
         }
-        if !self.off_cpu && wakers == Wakers::None && self.off_cpu_output.is_empty() {
+        if !self.off_cpu && wakers == Wakers::None && !self.is_beside() {
             return match self.first_flag() {
                 Some(flag) => bail!("{flag} is about times off the CPU; add --off-cpu"),
                 None => Ok(Asked::Nothing),
@@ -107,11 +116,15 @@ impl OffCpuArgs {
             waits.shortest.as_micros(),
             waits.longest.as_micros()
         );
-        Ok(if self.off_cpu_output.is_empty() {
-            Asked::Alone(waits)
-        } else {
+        Ok(if self.is_beside() {
             Asked::Beside(waits)
+        } else {
+            Asked::Alone(waits)
         })
+    }
+
+    fn is_beside(&self) -> bool {
+        self.beside || !self.off_cpu_output.is_empty()
     }
 
     /// How it is to be shown who ends waits.
@@ -129,8 +142,8 @@ impl OffCpuArgs {
             "{flag} shows waits as --off-cpu does, and who ended them; keep one of them"
         );
         ensure!(
-            !self.wall && self.off_cpu_output.is_empty(),
-            "{flag} makes a graph of its own, and does not go with --wall or --off-cpu-output; record twice"
+            !self.wall && !self.is_beside(),
+            "{flag} makes a graph of its own, and does not go with --wall, --off-cpu-output or --with-off-cpu; record twice"
         );
         ensure!(
             !self

@@ -5,10 +5,12 @@
 
 use super::chart::ChartArgs;
 use super::flags::{CgroupArgs, LookArgs, NameArgs, OutputArgs, SelectArgs, cgroup_part};
-use super::{calls, event_spec, off_cpu, perf_event, value};
+use super::off_cpu::{Asked, OffCpuArgs};
+use super::{calls, event_spec, perf_event, value};
 use crate::plan::CallGraph;
 use crate::profile::cgroup::CgroupPart;
 use crate::profile::select::Pattern;
+use anyhow::Result;
 use profiler_common::abi::MAX_EVENTS;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -29,7 +31,7 @@ pub(super) struct RecordArgs {
     #[command(flatten)]
     pub(super) sampling: SamplingArgs,
     #[command(flatten)]
-    pub(super) off_cpu: off_cpu::OffCpuArgs,
+    pub(super) off_cpu: OffCpuArgs,
     #[command(flatten)]
     pub(super) calls: calls::CallArgs,
     #[command(flatten)]
@@ -52,6 +54,14 @@ pub(super) struct RecordArgs {
     pub(super) live: LiveArgs,
     #[command(flatten)]
     pub(super) running: RunningArgs,
+}
+
+impl RecordArgs {
+    /// Whether samples are taken at a rate, alone or beside something else; an error where flags do not go together.
+    pub(super) fn takes_samples(&self) -> Result<bool> {
+        let is_sampled = !matches!(self.off_cpu.asked()?, Asked::Alone(_));
+        Ok(is_sampled && self.calls.probe()?.is_none())
+    }
 }
 
 #[derive(Debug, clap::Args)]

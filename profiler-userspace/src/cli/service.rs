@@ -23,6 +23,9 @@ const USUAL_INTERVAL: Duration = Duration::from_secs(10);
 /// Samples a second on each CPU unless said.
 pub(super) const USUAL_HZ: u64 = 19;
 
+/// About one wait of each thread is recorded in so long beside samples, unless said.
+pub(super) const USUAL_WAIT_PERIOD: Duration = Duration::from_millis(10);
+
 /// Room for windows that wait for a server unless said, in mebibytes.
 const USUAL_SPOOL_MIB: u32 = 256;
 
@@ -99,6 +102,9 @@ pub(super) struct ServiceFlags {
     /// Remove tables that are older [default: 30d]
     #[arg(long, value_name = "TIME", value_parser = value::age, requires = "store")]
     store_age: Option<Duration>,
+    /// Record where threads wait beside the samples, too: a wait of each thread in 10ms, or as --switch-sample says
+    #[arg(long, conflicts_with_all = ["off_cpu", "wall"])]
+    pub(super) with_off_cpu: bool,
     /// Answer GET /metrics (Prometheus) and GET /healthz here, such as 127.0.0.1:9464
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,

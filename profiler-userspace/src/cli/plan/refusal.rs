@@ -199,7 +199,7 @@ pub(super) const LIVE: Unwritten = Unwritten {
 pub(super) const SERVICE: Unwritten = Unwritten {
     what: "a service",
     of_files: "record without `service`",
-    of_off_cpu: "with --wall it sends all of the time",
+    of_off_cpu: "with --with-off-cpu it sends waits beside samples",
     of_lines: "leave it out",
 };
 

@@ -59,6 +59,41 @@ fn a_service_records_the_machine_rarely_and_in_short_windows() {
 }
 
 #[test]
+fn a_service_records_waits_beside_samples_or_alone_and_calls() {
+    let recorded = |flags: &str| {
+        let plan = planned(&format!("service --store /d {flags}"), "", &[]).unwrap();
+        let waits = plan.waits().map(|waits| waits.wait_sample_period);
+        (plan.events.len(), plan.events[0].probe.noun(), waits)
+    };
+    assert_eq!(
+        recorded("--with-off-cpu"),
+        (2, "sample", Some(USUAL_WAIT_PERIOD))
+    );
+    let ms = Duration::from_millis;
+    let said = recorded("--with-off-cpu --switch-sample 1ms");
+    assert_eq!(said, (2, "sample", Some(ms(1))));
+    let budgeted = recorded("--with-off-cpu --max-overhead 1%");
+    assert_eq!(budgeted, (2, "sample", Some(Duration::ZERO)));
+    let alone = recorded("--off-cpu");
+    assert_eq!((alone.0, alone.2), (1, Some(Duration::ZERO)));
+    assert_eq!(recorded("--syscalls").0, 1);
+    let of_file = planned(
+        "service --config x",
+        "store = '/e'\nwith-off-cpu = true\n",
+        &[],
+    );
+    assert_eq!(of_file.unwrap().events.len(), 2);
+    for other in ["--off-cpu", "--wall", "--off-wake"] {
+        let refused = planned(
+            &format!("service --store /d --with-off-cpu {other}"),
+            "",
+            &[],
+        );
+        assert!(refused.is_err(), "{other}");
+    }
+}
+
+#[test]
 fn a_store_is_a_destination_with_limits() {
     let service = service("service --store /d --store-size 10 --store-age 2d");
     assert!(service.destinations.is_empty());
