@@ -214,6 +214,35 @@ fn an_hour_that_is_over_becomes_a_table_also_after_a_kill() {
 }
 
 #[kernel_test]
+fn waits_are_stored_beside_samples() {
+    let store = tempdir().expect("a temporary folder can be made");
+    let workload = Program::c("waits").start(&[]);
+    let mut running = Invocation::new("service -v -F 199 --window 1s --with-off-cpu")
+        .path("--store", store.path())
+        .flag("-p", workload.pid())
+        .start();
+    running.wait_until_attached();
+    std::thread::sleep(Duration::from_secs(3));
+    running.signal(Signal::TERM);
+    let run = running.finish().expect_no_panic().expect_code(0);
+    for balance in [run.balance(), run.balance_of("off-CPU")] {
+        balance.assert_lossless();
+    }
+    let shown = |kind: &str, function: &str| {
+        let folded = Invocation::new("render -f --sample-type")
+            .arg(kind)
+            .arg(store.path().display())
+            .run()
+            .expect_code(0)
+            .folded();
+        folded.weight(|stack| stack.has(function))
+    };
+    assert!(shown("cpu-clock", "spinner") > 0);
+    let slept = Duration::from_micros(shown("off-CPU", "wait_sleep"));
+    assert!(slept > Duration::from_secs(1), "{slept:?}");
+}
+
+#[kernel_test]
 fn the_oldest_tables_go() {
     let store = tempdir().expect("a temporary folder can be made");
     let host = rustix::system::uname();
