@@ -55,6 +55,11 @@ impl RegularFile {
         Self::reopen(found.as_fd())
     }
 
+    /// Whether the file may have been there at a time.
+    pub(crate) fn existed(&self, at: SystemTime) -> bool {
+        existed(self.born, at, SystemTime::now())
+    }
+
     /// Opens the regular file at `path` as seen by a process with the root directory `root`: links
     /// resolve as they would for that process and never leave the directory.
     ///
@@ -204,10 +209,25 @@ impl RegularFile {
     }
 }
 
+/// Whether what was born then was there at a time. What was made in the future was made before the clock was set back: when, nobody
+/// knows.
+fn existed(born: Option<SystemTime>, at: SystemTime, now: SystemTime) -> bool {
+    born.is_none_or(|born| born <= at || born > now)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::MetadataExt as _;
+
+    #[test]
+    fn a_file_made_after_it_was_seen_is_another_unless_the_clock_was_set_back() {
+        let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        assert!(existed(None, at(5), at(9)));
+        assert!(existed(Some(at(5)), at(5), at(9)));
+        assert!(!existed(Some(at(6)), at(5), at(9)));
+        assert!(existed(Some(at(10)), at(5), at(9)));
+    }
 
     #[test]
     fn a_file_is_identified() {

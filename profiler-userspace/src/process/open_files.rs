@@ -85,7 +85,7 @@ impl OpenFiles {
             None => opening::reach(file, owners, backings.code(backing), liveness)?,
         };
         // A file made after all of them were seen has at most inherited the inode.
-        let existed = |owner: &Owner| opened.file.born.is_none_or(|born| born <= owner.seen);
+        let existed = |owner: &Owner| opened.file.existed(owner.seen);
         match owners.iter().any(existed) {
             true => Ok(opened),
             false => Err(Unreachable::Gone),

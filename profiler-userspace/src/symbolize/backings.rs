@@ -59,8 +59,7 @@ pub(super) fn open(
     match processes.backing(object.backing) {
         Backing::File(file) => {
             let opened = processes.open(object.backing, &object.owners)?;
-            let known = opened.file.born.is_none_or(|born| born <= object.since);
-            match known {
+            match opened.file.existed(object.since) {
                 true => Ok((opened, file.path.clone())),
                 false => Err(Unreachable::Gone),
             }

@@ -87,17 +87,6 @@ kernel_text() {
     flame-bpf annotate /tmp/kernel.fbpf do_idle >/tmp/do_idle && grep -q 'call  *[a-z]' /tmp/do_idle
 }
 
-# The clock on the wall is set an hour forward and two back while windows go by.
-clock_steps() {
-    flame-bpf -v -p $shares -d 4 -F 499 --window 1s -o /tmp/steps.fbpf &
-    sleep 1.5
-    date -s @$(($(date +%s) + 3600)) >&2
-    sleep 1
-    date -s @$(($(date +%s) - 7200)) >&2
-    wait $! || return
-    flame-bpf render -q /tmp/steps.fbpf -f
-}
-
 echo "@@ kernel $(uname -r)"
 shares >/dev/null &
 shares=$!
@@ -109,7 +98,6 @@ step kernel-text kernel_text
 step labels flame-bpf -v -a --per-thread --per-cpu -I -d 1 -F 99 -f
 step namespace namespace
 step cgroup cgroup
-step clock-steps clock_steps
 step tracepoint flame-bpf -v -e sched:sched_switch -a -d 1 -f
 step events several cpu-clock task-clock page-faults context-switches cpu-migrations minor-faults major-faults \
     cgroup-switches

@@ -87,11 +87,6 @@ const STEPS: &[Expected] = &[
         shape: Shape::Shares,
     },
     Expected {
-        step: "clock-steps",
-        exit: 0,
-        shape: Shape::Shares,
-    },
-    Expected {
         step: "tables",
         exit: 0,
         shape: Shape::Complete,
