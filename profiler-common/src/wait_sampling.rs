@@ -12,7 +12,7 @@
 //!
 //! All that costs more than a look-up, for a thread that comes and goes many thousand times a second. So of such a thread's waits
 //! some are left out by a first draw, before anything else is read: half of them, or half of that half, and so on. Gaps are then
-//! those between waits that the first draw left.
+//! those between waits that pass.
 
 /// The shortest gap that is told from others, in nanoseconds: no thread comes and goes faster, and the weight of one
 /// wait stays within what can be believed.
@@ -30,9 +30,9 @@ const TIME_BITS: u32 = 30;
 /// How often a thread's waits are halved at most by the first draw. One in sixteen must soon tell if the thread waits longer now.
 const MOST_HALVINGS: u32 = 4;
 
-/// Whether the first draw leaves a wait of a thread whose waits are halved so often; `random` is any number.
+/// Whether a wait of a thread whose waits are halved so often passes the first draw; `random` is any number.
 #[inline(always)]
-pub const fn is_left(halvings: u32, random: u32) -> bool {
+pub const fn passes_first_draw(halvings: u32, random: u32) -> bool {
     random & ((1 << halvings) - 1) == 0
 }
 
@@ -95,7 +95,7 @@ impl Chance {
         }
     }
 
-    /// Whether a wait that the first draw left is looked at; `random` is any number of 32 bits, all equally likely.
+    /// Whether a wait that passed the first draw is looked at; `random` is any number of 32 bits, all equally likely.
     #[inline(always)]
     pub const fn hits(self, random: u32) -> bool {
         let (gap, period) = (self.gap(), self.period());
@@ -161,7 +161,7 @@ mod tests {
                 (chance.gap(), chance.period(), chance.halvings()),
                 (gap, period, halvings)
             );
-            let left = (0..1 << MOST_HALVINGS).filter(|&random| is_left(halvings, random)).count();
+            let left = (0..1 << MOST_HALVINGS).filter(|&random| passes_first_draw(halvings, random)).count();
             prop_assert_eq!(left << halvings, 1 << MOST_HALVINGS);
             prop_assert_eq!(chance.weight(spent), Chance::new(gap, period, 0).weight(spent) << halvings);
             let chance = Chance::new(gap, period, 0);
@@ -228,13 +228,13 @@ mod tests {
         };
         for turn in 0..4_000_u32 {
             now += 50_000;
-            if is_left(halvings, turn) {
+            if passes_first_draw(halvings, turn) {
                 (_, halvings) = leave(now, halvings);
             }
         }
         assert_eq!(halvings, MOST_HALVINGS);
         let (chance, _) = leave(now + 800_000, halvings);
-        // Gaps are those between waits that were left.
+        // Gaps are those between waits that passed.
         assert!(
             (600_000..1_000_000).contains(&chance.gap()),
             "{}",

@@ -10,7 +10,7 @@ use crate::{
 };
 use profiler_common::{
     abi::{OFTEN_WAITING_SLOTS, Switches},
-    wait_sampling::{Chance, halvings_after, is_left, mean_gap},
+    wait_sampling::{Chance, halvings_after, mean_gap, passes_first_draw},
 };
 
 /// As the draw of a wait that was left out, where the one before may not be settled.
@@ -43,7 +43,7 @@ pub(crate) fn is_left_out(cpu_slot: u32, id: u32, is_wanted: bool) -> bool {
     } else {
         0
     };
-    if is_left(halvings, task::random()) {
+    if passes_first_draw(halvings, task::random()) {
         scratch.wait.draw.store(u64::from(halvings));
         return false;
     }
@@ -84,7 +84,7 @@ pub(crate) fn is_sampled(entry: &threads::Entry, cpu_slot: u32, id: u32, now: u6
     is_sampled
 }
 
-/// The chance of a wait that the first draw left, which halved so often, and whether it is sampled; `before` is when the thread's last
+/// The chance of a wait that passed the first draw, which halved so often, and whether it is sampled; `before` is when the thread's last
 /// wait began.
 #[inline(always)]
 fn second_draw(entry: &threads::Entry, halvings: u32, before: u64, now: u64) -> (Chance, bool) {

@@ -51,7 +51,7 @@ pub(crate) fn on_switches(
 pub(crate) fn on_cgroups(firings: u64) -> Option<Finding> {
     (firings > 0).then(|| {
         Finding::note(format!(
-            "{} in cgroups beyond the {} that are told apart have no label",
+            "{} in cgroups beyond the {} that are told apart have no label; shorter recordings meet fewer",
             counted(firings, "firing"),
             grouped(u64::from(CGROUP_SLOTS)),
         ))
@@ -479,7 +479,9 @@ mod tests {
         assert_eq!(on_cgroups(0), None);
         let text = on_cgroups(258).unwrap().text;
         assert!(
-            text.starts_with("258 firings") && text.contains("16,384"),
+            text.starts_with("258 firings")
+                && text.contains("16,384")
+                && text.ends_with("shorter recordings meet fewer"),
             "{text}"
         );
     }

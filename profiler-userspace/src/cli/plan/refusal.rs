@@ -33,8 +33,8 @@ pub(super) fn with_max_overhead(events: &[Event]) -> Result<()> {
     let is_sampled = |event: &Event| matches!(event.probe, Probe::OnCpu | Probe::OffCpu(_));
     match events.iter().find(|event| !is_sampled(event)) {
         Some(event) if matches!(event.probe, Probe::Wall(_)) => bail!(
-            "--max-overhead leaves out some of the waits, and --wall shows all of the time; use --off-cpu-output with \
-             --max-overhead"
+            "--max-overhead leaves out some of the waits, and --wall shows all of the time; use --off-cpu-output, \
+             or --with-off-cpu in a service"
         ),
         Some(event) => bail!(
             "--max-overhead lowers the rate of samples, and of {} every one is recorded; leave it out",
