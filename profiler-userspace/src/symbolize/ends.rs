@@ -4,15 +4,17 @@
 
 use super::objects::Objects;
 use crate::process::Processes;
-use crate::profile::normalized::{Location, NormalizedProfile, NormalizedStack};
+use crate::profile::FrameKind;
+use crate::profile::normalized::{Location, LocationIndex, NormalizedProfile, NormalizedStack};
 use profiler_common::abi::{Fallbacks, StackEnd};
 use std::collections::BTreeMap;
 
-/// How many firings' user stacks ended in each way.
+/// How many firings' user stacks ended in each way: those that go on at an interpreter's frames behind a mark, by that mark.
 pub fn stack_ends(normalized: &NormalizedProfile) -> BTreeMap<StackEnd, u64> {
+    let marks = Marks::of(normalized);
     let mut counts = BTreeMap::new();
     for (stack, count) in user_stacks(normalized) {
-        *counts.entry(stack.end).or_default() += count;
+        *counts.entry(marks.end(stack).0).or_default() += count;
     }
     counts
 }
@@ -41,17 +43,18 @@ pub fn cut_short(
     processes: &Processes,
     exact: bool,
 ) -> BTreeMap<(StackEnd, String), u64> {
+    let marks = Marks::of(normalized);
     let mut counts = BTreeMap::new();
     for (stack, count) in user_stacks(normalized) {
-        if stack.end == StackEnd::Root {
+        let (end, walked) = marks.end(stack);
+        if end == StackEnd::Root {
             continue;
         }
-        let last = stack
-            .locations
+        let last = walked
             .last()
             .map(|location| normalized.location_at(*location));
         // Of a caller, where its call will return to.
-        let behind = u64::from(stack.locations.len() > 1);
+        let behind = u64::from(walked.len() > 1);
         let module = match last {
             Some(Location::At { object, offset }) => {
                 let module = objects.module(object, processes);
@@ -65,9 +68,45 @@ pub fn cut_short(
             }
             Some(Location::Kernel(_) | Location::Unknown) | None => "[unknown]".to_owned(),
         };
-        *counts.entry((stack.end, module)).or_default() += count;
+        *counts.entry((end, module)).or_default() += count;
     }
     counts
+}
+
+/// Locations that are marks within stacks, where frames are missing.
+struct Marks(BTreeMap<LocationIndex, StackEnd>);
+
+impl Marks {
+    fn of(normalized: &NormalizedProfile) -> Self {
+        let end = |location: &Location| {
+            let Location::Named(name) = location else {
+                return None;
+            };
+            let function = &normalized.names()[*name as usize];
+            let is_of = |end: &StackEnd| end.mark() == Some(&*function.name);
+            let ends = StackEnd::ALL.into_iter();
+            // Behind a guess, no frame is known to be missing.
+            let mut ends = ends.filter(|end| *end != StackEnd::Guess);
+            (function.kind == FrameKind::Mark).then(|| ends.find(is_of))?
+        };
+        let locations = normalized.locations().iter().enumerate();
+        let known = locations.filter_map(|(index, location)| {
+            Some((LocationIndex(u32::try_from(index).ok()?), end(location)?))
+        });
+        Self(known.collect())
+    }
+
+    /// How the walk of a stack ended, and where it had come by then.
+    fn end<'s>(&self, stack: &'s NormalizedStack) -> (StackEnd, &'s [LocationIndex]) {
+        let mark = |at: &LocationIndex| self.0.get(at);
+        if !self.0.is_empty()
+            && let Some(at) = stack.locations.iter().position(|at| mark(at).is_some())
+            && let Some(end) = mark(&stack.locations[at])
+        {
+            return (*end, &stack.locations[..at]);
+        }
+        (stack.end, &stack.locations)
+    }
 }
 
 fn user_stacks(normalized: &NormalizedProfile) -> impl Iterator<Item = (&NormalizedStack, u64)> {

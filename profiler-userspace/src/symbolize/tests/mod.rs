@@ -174,6 +174,31 @@ fn a_stack_runs_from_labels_to_user_to_kernel_frames() {
 }
 
 #[test]
+fn a_walk_that_was_cut_is_counted_where_an_interpreters_frames_are_behind_it() {
+    let gone = ProcessKey {
+        tgid: 0,
+        incarnation: 0,
+    };
+    let mut raw = raw(gone, &[]);
+    let marks = [StackEnd::Guess, StackEnd::NotLoaded, StackEnd::NoRow];
+    let marks = marks.map(|end| [RawFrame::Native(0x10), RawFrame::Mark(end)]);
+    let frames = marks.into_iter().flatten().chain([RawFrame::Native(0x20)]);
+    Arc::get_mut(&mut raw.stacks[0]).unwrap().frames = frames.collect();
+    let processes = &mut Processes::new();
+    let (normalized, objects) = normalized(processes, &raw);
+    let count = normalized.total_count();
+    assert_eq!(
+        stack_ends(&normalized),
+        BTreeMap::from([(StackEnd::NotLoaded, count)])
+    );
+    let place = (StackEnd::NotLoaded, "[unknown]".to_owned());
+    assert_eq!(
+        cut_short(&normalized, &objects, processes, false),
+        BTreeMap::from([(place, count)])
+    );
+}
+
+#[test]
 fn a_thread_without_stacks_or_a_name_is_still_counted() {
     let gone = ProcessKey {
         tgid: 0,
