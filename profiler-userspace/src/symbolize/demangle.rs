@@ -117,12 +117,31 @@ fn cpp(name: &str) -> Option<String> {
         )
         .ok()?;
     // Qualifiers of `this` are left of the parameters.
-    Some(
-        text.0
-            .strip_suffix(" const")
-            .map(str::to_owned)
-            .unwrap_or(text.0),
-    )
+    Some(without_empty_packs(
+        text.0.strip_suffix(" const").unwrap_or(&text.0),
+    ))
+}
+
+/// A name without the commas that the demangler writes beside packs of no arguments: `A<int, >` is `A<int>`.
+fn without_empty_packs(name: &str) -> String {
+    const COMMA: &str = ", ";
+    let mut text = String::with_capacity(name.len());
+    let mut rest = name;
+    while let Some(at) = rest.find(COMMA) {
+        text.push_str(&rest[..at]);
+        rest = &rest[at + COMMA.len()..];
+        let operator = text.trim_end_matches(['<', '(', ',']);
+        let begins = text.ends_with(['<', '(']) && !operator.ends_with("operator");
+        if begins || rest.starts_with(COMMA) {
+            continue;
+        }
+        match rest.chars().next() {
+            Some('>') if text.ends_with('>') => text.push(' '),
+            Some('>' | ')') => {}
+            _ => text.push_str(COMMA),
+        }
+    }
+    text + rest
 }
 
 /// Text of limited length: a short name can expand endlessly by repeating its own parts.
@@ -169,6 +188,22 @@ mod tests {
             full(b"_RNvCs15kBYyAo9fc_7mycrate4main.llvm.7"),
             "mycrate::main"
         );
+    }
+
+    #[test]
+    fn packs_of_no_arguments_leave_no_comma() {
+        for (mangled, name) in [
+            (&b"_ZN2PMIi2AMIiJEEJEE3runEi"[..], "PM<int, AM<int> >::run"),
+            (b"_ZN1AIJEiE1fEv", "A<int>::f"),
+            (b"_ZN1AIiJEJEcE1fEv", "A<int, char>::f"),
+            (b"_ZN1AIJEE1fEv", "A<>::f"),
+            (b"_ZN1AIicE1fEv", "A<int, char>::f"),
+        ] {
+            assert_eq!(full(mangled), name);
+        }
+        for name in ["f<&(operator<), int>", "operator, ", "f<&operator<, int>"] {
+            assert_eq!(without_empty_packs(name), name);
+        }
     }
 
     #[test]
