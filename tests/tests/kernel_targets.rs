@@ -117,7 +117,7 @@ fn flame_bpf_itself_is_one_frame_unless_asked_for() {
         .take(10)
         .find(|run| String::from_utf8_lossy(&run.stdout).contains("flame-bpf itself "));
     let report = seen.expect("one of ten recordings meets it");
-    let report = report.expect_stderr("% of samples, ");
+    let report = report.expect_stderr("% of all recorded, ");
     let report = String::from_utf8_lossy(&report.stdout).into_owned();
     assert!(!report.contains("[no stack]"), "{report}");
     assert!(frames("-f -a --off-cpu -d 1 --state S --include-self") > 2);

@@ -115,9 +115,10 @@ impl Busiest {
         if parts.is_empty() {
             return None;
         }
-        let others = rows.len() - parts.len();
-        if others > 0 {
-            parts.push(counted(others as u64, "other"));
+        let others = rows.iter().skip(parts.len());
+        let others: HashSet<_> = others.flat_map(|(_, sums)| &sums.processes).collect();
+        if !others.is_empty() {
+            parts.push(counted(others.len() as u64, "other process"));
         }
         if self.rest > 0 {
             let of = share(self.rest as f64, total as f64);
@@ -230,8 +231,9 @@ mod tests {
     #[test]
     fn small_ones_are_counted_alone() {
         let mut samples = vec![("big", None, 1, 10_000)];
-        samples.extend((0..9).map(|number| (["a", "b", "c"][number % 3], None, 2, 1)));
+        let pid = |number| 2 + number as u32;
+        samples.extend((0..9).map(|number| (["a", "b", "c"][number % 3], None, pid(number), 1)));
         let finding = Busiest::of(&profile(&samples)).finding(None).unwrap();
-        assert_eq!(finding.text, "99.9% big (PID 1), 3 others");
+        assert_eq!(finding.text, "99.9% big (PID 1), 9 other processes");
     }
 }

@@ -61,7 +61,7 @@ pub(crate) fn cost(counters: &[Counters], cost: &Cost, own_share: Option<String>
         .map(|counters| counters.get(Counter::RunTime))
         .sum();
     let each = ns.checked_div(runs).unwrap_or(0);
-    let own = own_share.map(|share| format!("{share} of samples, "));
+    let own = own_share.map(|share| format!("{share} of all recorded, "));
     Finding::new(
         "cost",
         format!(
