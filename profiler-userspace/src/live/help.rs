@@ -4,6 +4,7 @@ use super::calls::Name;
 use super::canvas::Canvas;
 use super::top::Top;
 use crate::profile::FrameKind;
+use profiler_common::abi::RuntimeKind;
 use ratatui::style::Style;
 
 /// Keys, two columns of what is pressed and what that does.
@@ -47,6 +48,7 @@ pub(super) fn draw(top: &Top, canvas: &mut Canvas<'_>) {
         ("program", FrameKind::User),
         ("inlined", FrameKind::Inlined),
         ("JIT", FrameKind::Jit),
+        ("runtime", FrameKind::Interpreted(RuntimeKind::CPython)),
         ("kernel", FrameKind::Kernel),
         ("mark", FrameKind::Mark),
     ];
@@ -63,5 +65,5 @@ pub(super) fn draw(top: &Top, canvas: &mut Canvas<'_>) {
     let joined = canvas.look.joined();
     let sign = if canvas.look.unicode { "░" } else { ":" };
     canvas.text(column, row, sign, joined);
-    canvas.text(column + 2, row, "too narrow: zoom in", Style::new());
+    canvas.text(column + 2, row, "too narrow", Style::new());
 }

@@ -84,7 +84,7 @@ impl FrameKind {
             Self::Label => "label",
             Self::User => "user",
             Self::Jit => "jit",
-            Self::Interpreted(_) => "interpreted",
+            Self::Interpreted(_) => "runtime",
             Self::Inlined => "inlined",
             Self::Kernel => "kernel",
             Self::Mark => "mark",

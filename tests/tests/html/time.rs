@@ -34,6 +34,11 @@ fn a_range_of_time_can_be_selected() {
     );
     click(page, "all-time");
     assert_eq!(saved(page, "save-folded").lines().count(), 20);
+    page.ask("history.back()");
+    page.wait_for("document.getElementById('range').textContent.startsWith('0.20 s')");
+    assert_eq!(saved(page, "save-folded").lines().count(), 3);
+    page.ask("history.back()");
+    page.wait_for("document.getElementById('range').textContent.startsWith('20 windows')");
     page.ask("document.getElementById('timeline').focus()");
     page.press("ArrowRight");
     page.press("ArrowRight");
@@ -175,9 +180,9 @@ fn a_chart_has_a_lane_for_each_thread_and_zooms_to_whole_windows() {
     };
     // Downward, the busiest thread on top.
     let first = column(page, 0.01);
-    assert!(first.starts_with("writer [tid 8],main,"), "{first}");
+    assert!(first.starts_with("web / writer [tid 8],main,"), "{first}");
     let second = column(page, 0.75);
-    assert!(second.ends_with("reader [tid 7],main,read"), "{second}");
+    assert!(second.ends_with("web / reader [tid 7],main,read"), "{second}");
     // Zoomed into half of a window, all of it is there.
     page.ask(
         "(() => { const box = canvas.getBoundingClientRect(); \

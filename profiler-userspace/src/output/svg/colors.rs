@@ -35,7 +35,7 @@ impl Meaning {
             Self::Program => "program",
             Self::Inlined => "inlined",
             Self::Jit => "JIT",
-            Self::Interpreted => "interpreted",
+            Self::Interpreted => "runtime",
             Self::Kernel => "kernel",
             Self::OnCpu => "on a CPU",
             Self::Blocked => "blocked",

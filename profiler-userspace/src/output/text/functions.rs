@@ -169,7 +169,7 @@ impl<'a> Functions<'a> {
             "user",
             "JIT",
             "inlined",
-            "interpreted",
+            "runtime",
             KERNEL,
             SOFTIRQ,
             INTERRUPT,
@@ -185,7 +185,7 @@ impl<'a> Functions<'a> {
                 }
                 Some(FrameKind::Kernel) => KERNEL,
                 Some(FrameKind::Jit) => "JIT",
-                Some(FrameKind::Interpreted(_)) => "interpreted",
+                Some(FrameKind::Interpreted(_)) => "runtime",
                 Some(FrameKind::Inlined) => "inlined",
                 Some(_) => "user",
                 None if self.is_profiler(tree, sample.own) => "flame-bpf itself",

@@ -19,7 +19,7 @@ const KIND_LABELS = {
   [KIND.ran]: 'on a CPU',
   [KIND.runnable]: 'waiting for a CPU',
   [KIND.blocked]: 'blocked',
-  [KIND.interpreted]: 'interpreted',
+  [KIND.interpreted]: 'runtime',
 };
 
 const kindLabel = (kind) => KIND_LABELS[Math.min(kind, KIND.interpreted)];

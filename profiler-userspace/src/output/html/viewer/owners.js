@@ -7,6 +7,12 @@
 const WAYS = ['name', 'process', 'thread', 'cpu', 'container', 'pod', 'unit'];
 const WAY_LABELS = { name: 'name', process: 'process', thread: 'thread', cpu: 'CPU', container: 'container', pod: 'pod', unit: 'unit' };
 
+// A thread's name, behind that of its process where that is another; the same as in `svg/chart/lanes.rs`.
+function threadName(owners, i) {
+  const [process, thread] = [owners.name[i], owners.thread[i]];
+  return process && thread && process !== thread ? process + ' / ' + thread : thread || process || 'thread';
+}
+
 function ownerWays(profile) {
   const owners = profile.owners;
   const weights = new Float64Array(owners.count);
@@ -18,7 +24,7 @@ function ownerWays(profile) {
   const tell = {
     name: (i) => owners.name[i],
     process: (i) => (owners.pid[i] === null ? null : processNames.get(owners.pid[i]) + ' (' + owners.pid[i] + ')'),
-    thread: (i) => (owners.tid[i] === null ? null : (owners.thread[i] || owners.name[i] || 'thread') + ' [tid ' + owners.tid[i] + ']'),
+    thread: (i) => (owners.tid[i] === null ? null : threadName(owners, i) + ' [tid ' + owners.tid[i] + ']'),
     cpu: (i) => (owners.cpu[i] === null ? null : 'CPU ' + owners.cpu[i]),
     container: (i) => owners.container[i],
     pod: (i) => owners.pod[i],

@@ -217,7 +217,7 @@ function makeTime(elements, events) {
       const range = [Math.min(from, at), Math.max(from, at)];
       const isAgain = events.range() && range[0] === range[1] && events.range().join() === range.join();
       from = null;
-      events.selected(isAgain ? null : range);
+      events.selected(isAgain ? null : range, true);
     });
     canvas.addEventListener('pointercancel', () => { from = null; });
     canvas.addEventListener('pointerleave', () => events.pointed(-1, null));
@@ -234,7 +234,8 @@ function makeTime(elements, events) {
     const [first, last] = time.range || (step > 0 ? [-1, -1] : [most + 1, most + 1]);
     const end = within(last + step);
     const start = event.shiftKey ? Math.min(within(first), end) : Math.max(0, Math.min(first + step, end));
-    events.selected([start, end]);
+    // Not each of them is a step of the page's history.
+    events.selected([start, end], false);
     return true;
   }
 

@@ -61,15 +61,15 @@ function startViewer(page) {
     timeline: $('timeline'), heat: $('heat'), heatScroller: $('heat-scroller'), heatSpacer: $('heat-spacer'),
   }, {
     range: () => state.choice.range,
-    selected(range) {
+    selected(range, isStep) {
       state.choice.range = range;
       state.view = isCompared() ? 'compare' : state.view;
-      refresh();
+      refresh(null, isStep);
     },
     rowChosen(key) {
       state.choice[state.heatWay] = state.choice[state.heatWay] === key ? -1 : key;
       controls.set(state.heatWay, state.choice[state.heatWay]);
-      refresh();
+      refresh(null, true);
     },
     pointed: describeTime,
   });
@@ -86,7 +86,7 @@ function startViewer(page) {
     } else {
       state.choice[name] = name === 'state' || name === 'measure' ? value : Number(value);
     }
-    refresh();
+    refresh(null, true);
   }
 
   function usualView() {
@@ -136,8 +136,8 @@ function startViewer(page) {
   const unit = () => (state.choice.measure === 'count' ? 'samples' : profile.unit);
   const shown = (weight) => weightText(weight, unit());
 
-  // Computes everything again. What was zoomed stays, as far as it is still there.
-  function refresh(path) {
+  // Computes everything again. What was zoomed stays, as far as it is still there. `isStep`: as of `show`.
+  function refresh(path, isStep) {
     const kept = path || (state.view === 'chart' ? [] : pathTo(graph.zoom));
     if (state.frames === 'runtime') {
       profile.ofRuntimes = profile.ofRuntimes || runtimeProfile(profile);
@@ -150,7 +150,7 @@ function startViewer(page) {
     graph.frames = profile.frames;
     const shares = state.color === 'state' ? stateShares(way) : null;
     graph.colors = frameColors(profile.frames, state.color, profile.activity, shares).map(css);
-    show(kept);
+    show(kept, isStep);
   }
 
   // How much of each function's weight is of which state.
@@ -170,7 +170,7 @@ function startViewer(page) {
   function toggleComparison() {
     state.base = state.base === null ? state.choice.range : null;
     state.choice.range = null;
-    refresh();
+    refresh(null, true);
   }
 
   function showComparison() {
@@ -408,7 +408,7 @@ function startViewer(page) {
   function copyName() {
     const { part, node } = graph.pointed || graph.zoom;
     const name = profile.frames.name[graph.parts[part].tree.frame[node]];
-    copyText(name, () => { $('found').textContent = 'Copied: ' + name; });
+    copyText(name, (sentence) => { $('found').textContent = sentence; });
   }
 
   function describe() {
@@ -630,7 +630,7 @@ function startViewer(page) {
     $('save-svg').addEventListener('click', savePicture);
     $('save-folded').addEventListener('click', saveFolded);
     $('compare').addEventListener('click', toggleComparison);
-    $('all-time').addEventListener('click', () => { state.choice.range = null; refresh(); });
+    $('all-time').addEventListener('click', () => { state.choice.range = null; refresh(null, true); });
     $('heat-map').addEventListener('change', () => { state.isHeat = $('heat-map').checked; showTime(); });
     $('heat-way').addEventListener('change', () => { state.heatWay = $('heat-way').value; showTime(); });
   }

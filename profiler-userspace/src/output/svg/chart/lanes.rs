@@ -114,16 +114,22 @@ impl Key {
     }
 }
 
-/// A thread or process as its lane is called.
+/// A thread or process as its lane is called: a thread behind its process where that has another name.
 fn name(labels: &Labels, by_thread: bool) -> String {
-    let (number, name) = match by_thread {
-        true => (labels.tid, labels.thread().or(labels.name())),
-        false => (labels.pid, labels.name()),
+    let (process, thread) = (labels.name(), labels.thread());
+    let own = |thread: &str| match process.filter(|process| *process != thread) {
+        Some(process) => format!("{process} / {thread}"),
+        None => thread.to_owned(),
     };
-    let name = name.unwrap_or("[no name]");
+    let (number, name) = match by_thread {
+        true => (labels.tid, thread.map(own)),
+        false => (labels.pid, None),
+    };
+    let name = name.or_else(|| process.map(str::to_owned));
+    let name = name.unwrap_or_else(|| "[no name]".to_owned());
     match number {
         Some(tid) if by_thread => format!("{name} [tid {tid}]"),
         Some(pid) => format!("{name} ({pid})"),
-        None => name.to_owned(),
+        None => name,
     }
 }

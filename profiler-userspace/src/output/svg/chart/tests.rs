@@ -262,7 +262,10 @@ fn a_thread_that_changes_its_name_has_one_lane() {
     let lanes: Vec<(&str, u64)> = (chart.lanes.iter())
         .map(|(first, _)| (tree.name(&tree.nodes[*first]), chart.weights[*first]))
         .collect();
-    assert_eq!(lanes, [("after [tid 7]", 5), ("other [tid 8]", 1)]);
+    assert_eq!(
+        lanes,
+        [("sh / after [tid 7]", 5), ("sh / other [tid 8]", 1)]
+    );
 }
 
 #[test]

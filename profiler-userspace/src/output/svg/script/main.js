@@ -228,8 +228,8 @@ function placeOf(event) {
 
 function copyName() {
   const name = graph.names[graph.name[view.pointed === -1 ? view.zoom : view.pointed]];
-  copyText(name, function () {
-    bars.found.textContent = 'Copied: ' + name;
+  copyText(name, function (sentence) {
+    bars.found.textContent = sentence;
   });
 }
 

@@ -18,7 +18,8 @@ function selfOf(node) {
 }
 
 function amountOf(weight) {
-  return grouped(weight) + ' ' + graph.noun + ', ' + percent(weight, graph.weight[0]) + ' of all';
+  const noun = weight === 1 ? graph.noun.replace(/(...)s$/, '$1') : graph.noun;
+  return grouped(weight) + ' ' + noun + ', ' + percent(weight, graph.weight[0]) + ' of all';
 }
 
 // What a frame is and where its code is, as far as that is known: pairs of a label and a text.
