@@ -115,21 +115,21 @@ impl ProfileServer {
     /// When a request is not what OTLP wants, or two with one ID differ.
     pub fn stacks(&self) -> Stacks {
         let bodies = self.bodies.lock().expect("nobody panicked");
-        let mut known: BTreeMap<Vec<Vec<u8>>, &Vec<u8>> = BTreeMap::new();
-        for body in bodies.iter() {
-            let ids = stacks::ids_of_otlp(body);
-            assert!(ids.iter().all(|id| id.len() == 16), "{ids:?}");
-            let before = known.insert(ids, body);
+        let mut known: BTreeMap<Vec<u8>, Stacks> = BTreeMap::new();
+        for (id, stacks) in bodies
+            .iter()
+            .flat_map(|body| stacks::profiles_of_otlp(body))
+        {
+            assert_eq!(id.len(), 16, "{id:?}");
+            let before = known.insert(id, stacks.clone());
             assert!(
-                before.is_none_or(|before| before == body),
+                before.is_none_or(|before| before == stacks),
                 "one ID, two profiles"
             );
         }
         let mut all = Stacks::new();
-        for body in known.into_values() {
-            for (stack, weight) in stacks::of_otlp(body) {
-                *all.entry(stack).or_default() += weight;
-            }
+        for (stack, weight) in known.into_values().flatten() {
+            *all.entry(stack).or_default() += weight;
         }
         all
     }

@@ -122,8 +122,17 @@ pub fn of_pprof(bytes: &[u8]) -> Stacks {
     stacks
 }
 
-/// OTLP's `ProfilesData`: the first profile of each resource.
+/// OTLP's `ProfilesData`: the profiles of each resource's first type.
 pub fn of_otlp(bytes: &[u8]) -> Stacks {
+    let mut all = Stacks::new();
+    for (stack, weight) in profiles_of_otlp(bytes).into_iter().flat_map(|(_, of)| of) {
+        add(&mut all, stack, weight);
+    }
+    all
+}
+
+/// The same, profile by profile, with their IDs.
+pub fn profiles_of_otlp(bytes: &[u8]) -> Vec<(Vec<u8>, Stacks)> {
     let data = Message::new(bytes);
     let dictionary = data.message(2);
     let texts = dictionary.texts(5);
@@ -136,25 +145,23 @@ pub fn of_otlp(bytes: &[u8]) -> Stacks {
         });
         names.collect::<Vec<_>>()
     };
-    let mut stacks = Stacks::new();
+    let mut known = Vec::new();
     for resource in data.messages(1) {
-        let scopes = resource.messages(2);
-        let profiles = scopes[0].messages(2);
-        for sample in profiles[0].messages(2) {
-            let locations = all[sample.number(1) as usize].numbers(1);
-            let stack = locations.into_iter().rev().flat_map(named).collect();
-            add(&mut stacks, stack, sample.numbers(4).iter().sum());
+        let profiles = resource.messages(2)[0].messages(2);
+        let kind = |profile: &Message<'_>| profile.message(1).number(1);
+        let is_first = |profile: &&Message<'_>| kind(profile) == kind(&profiles[0]);
+        for profile in profiles.iter().filter(is_first) {
+            let mut stacks = Stacks::new();
+            for sample in profile.messages(2) {
+                let locations = all[sample.number(1) as usize].numbers(1);
+                let stack = locations.into_iter().rev().flat_map(named).collect();
+                add(&mut stacks, stack, sample.numbers(4).iter().sum());
+            }
+            let id = profile.bytes(7).into_iter().next().unwrap_or_default();
+            known.push((id, stacks));
         }
     }
-    stacks
-}
-
-/// IDs of all profiles of an OTLP request.
-pub fn ids_of_otlp(bytes: &[u8]) -> Vec<Vec<u8>> {
-    let resources = Message::new(bytes).messages(1);
-    let scopes = resources.iter().flat_map(|resource| resource.messages(2));
-    let profiles = scopes.flat_map(|scope| scope.messages(2));
-    profiles.flat_map(|profile| profile.bytes(7)).collect()
+    known
 }
 
 /// Keys and texts of OTLP's attributes.

@@ -67,6 +67,26 @@ fn each_sample_comes_to_a_server_that_fails_meanwhile_and_none_twice() {
 }
 
 #[kernel_test]
+fn windows_gather_and_go_in_one_request() {
+    let server = ProfileServer::start(&[]);
+    let workload = Program::c("shares").start(&[]);
+    let mut running = Invocation::new("service -v -F 997 --window 250ms --otlp-every 2s")
+        .flag("--otlp", server.url())
+        .flag("-p", workload.pid())
+        .start();
+    running.wait_until_attached();
+    wait_until(|| server.requests() > 1);
+    let run = ended(running);
+    assert_eq!(total(&server.stacks()), run.balance().recorded);
+    let bodies = server.bodies();
+    let profiles = |body: &Vec<u8>| stacks::profiles_of_otlp(body).len();
+    let all: usize = bodies.iter().map(profiles).sum();
+    assert!(all >= 3 * bodies.len(), "{all} in {}", bodies.len());
+    let (sent, said) = (format!("{all} of {all} windows"), &run.stderr);
+    assert!(said.contains(&sent), "no {sent} in {said}");
+}
+
+#[kernel_test]
 fn what_no_server_takes_is_sent_by_the_next_run() {
     let folder = tempdir().expect("a temporary folder can be made");
     let workload = Program::c("shares").start(&[]);

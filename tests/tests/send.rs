@@ -17,6 +17,7 @@ fn started(url: &str) -> (Sender, Arc<Mutex<Vec<String>>>) {
         protocol: Protocol::Otlp,
         url: url.to_owned(),
         headers: vec![("X-Scope".to_owned(), Secret::Text("a".to_owned()))],
+        every: Duration::ZERO,
     };
     let limits = Limits {
         folder: None,

@@ -6,11 +6,13 @@
 use super::record::RecordArgs;
 use super::{Exit, value};
 use crate::output::request::Protocol;
+use crate::output::{LABELS, LabelNames};
 use crate::plan::Service;
 use crate::profile::fold::visible;
 use crate::send::{Destination, Limits, Secret, Tls};
 use crate::store;
 use anyhow::{Context as _, Result, bail, ensure};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -69,10 +71,13 @@ pub(super) struct ServiceFlags {
     /// Send this header along; `@FILE` in the value is what FILE contains: `Authorization: Bearer @/run/token`. Repeatable
     #[arg(long, value_name = "NAME: VALUE", value_parser = header)]
     otlp_header: Vec<(String, Secret)>,
-    /// The same for Pyroscope
+    /// Send the windows of so long in one request of OTLP, which says names and stacks once [default: each as it ends]
+    #[arg(long, value_name = "TIME", value_parser = value::duration, requires = "otlp")]
+    otlp_every: Option<Duration>,
+    /// The same header for Pyroscope
     #[arg(long, value_name = "NAME: VALUE", value_parser = header)]
     pyroscope_header: Vec<(String, Secret)>,
-    /// The same for Parca
+    /// The same header for Parca
     #[arg(long, value_name = "NAME: VALUE", value_parser = header)]
     parca_header: Vec<(String, Secret)>,
     /// Trust the certificates in this file instead of the usual ones
@@ -87,6 +92,12 @@ pub(super) struct ServiceFlags {
     /// Name the service that all processes are [default: a service for each name of a process]
     #[arg(long, value_name = "NAME")]
     service_name: Option<String>,
+    /// Leave this label out of what is sent, such as process.linux.cgroup. Repeatable, as the next
+    #[arg(long, value_name = "NAME", value_parser = LABELS, hide_possible_values = true)]
+    drop_label: Vec<String>,
+    /// Give a label another name: `k8s.pod.name=service.name`
+    #[arg(long, value_name = "NAME=NEW", value_parser = renamed_label)]
+    rename_label: Vec<(String, String)>,
     /// Keep in DIR what servers do not take, also across restarts [default: in memory, at most 32 MiB]
     #[arg(long, value_name = "DIR")]
     spool: Option<PathBuf>,
@@ -120,12 +131,17 @@ impl ServiceFlags {
     /// The service that the flags ask for, with windows that long.
     pub(super) fn service(self, interval: Option<Duration>) -> Result<Service> {
         let all = [
-            (Protocol::Otlp, self.otlp, self.otlp_header),
-            (Protocol::Pyroscope, self.pyroscope, self.pyroscope_header),
-            (Protocol::Parca, self.parca, self.parca_header),
+            (Protocol::Otlp, self.otlp, self.otlp_header, self.otlp_every),
+            (
+                Protocol::Pyroscope,
+                self.pyroscope,
+                self.pyroscope_header,
+                None,
+            ),
+            (Protocol::Parca, self.parca, self.parca_header, None),
         ];
         let mut destinations: Vec<Destination> = Vec::new();
-        for (protocol, urls, headers) in all {
+        for (protocol, urls, headers, every) in all {
             ensure!(
                 headers.is_empty() || !urls.is_empty(),
                 "--{0}-header is for --{0} URL, and there is none",
@@ -139,6 +155,7 @@ impl ServiceFlags {
                     protocol,
                     url,
                     headers: headers.clone(),
+                    every: every.unwrap_or_default(),
                 });
             }
         }
@@ -169,8 +186,49 @@ impl ServiceFlags {
                 client: self.client_cert.zip(self.client_key),
             },
             name: self.service_name,
+            labels: label_names(self.drop_label, self.rename_label)?,
             listen: self.listen,
         })
+    }
+}
+
+/// Labels by the flags that drop and rename them.
+fn label_names(dropped: Vec<String>, renamed: Vec<(String, String)>) -> Result<LabelNames> {
+    let mut names = LabelNames {
+        dropped: dropped.into_iter().collect(),
+        renamed: BTreeMap::new(),
+    };
+    for (name, new) in renamed {
+        ensure!(
+            !names.dropped.contains(&name),
+            "the label {name} is both dropped and renamed; keep one of the two"
+        );
+        ensure!(
+            names.renamed.values().all(|known| *known != new),
+            "two labels cannot both be named {new}"
+        );
+        let before = names.renamed.insert(name.clone(), new);
+        ensure!(
+            before.is_none(),
+            "the label {name} is given two names; keep one"
+        );
+    }
+    Ok(names)
+}
+
+/// A label that has another name.
+fn renamed_label(text: &str) -> Result<(String, String), String> {
+    let (name, new) = text.split_once('=').ok_or("write it as NAME=NEW")?;
+    if !LABELS.contains(&name) {
+        return Err(format!(
+            "there is no label of this name; there are {}",
+            LABELS.join(", ")
+        ));
+    }
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._".contains(&byte);
+    match new.bytes().all(is_plain) && new.starts_with(|first: char| first.is_ascii_alphabetic()) {
+        true => Ok((name.to_owned(), new.to_owned())),
+        false => Err("a name has letters, digits, dots and underscores".to_owned()),
     }
 }
 

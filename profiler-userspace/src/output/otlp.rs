@@ -7,7 +7,9 @@
 
 mod attributes;
 mod dictionary;
+mod joining;
 mod resources;
+mod tables;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +17,7 @@ use super::sender::Sender;
 use super::{Error, Style, value_types};
 use crate::profile::Profile;
 use dictionary::Dictionary;
+pub(super) use joining::joined;
 use opentelemetry_proto::tonic::profiles::v1development as wire;
 use prost::Message as _;
 use std::io::Write;
@@ -46,7 +49,7 @@ fn write_of(
     }
     let mut dictionary = Dictionary::new(profile);
     let head = head(profile, style, sender, &mut dictionary);
-    let rows = resources::rows(profile, &mut dictionary);
+    let rows = resources::rows(profile, sender, &mut dictionary);
     // Messages behind each other are one, with the lists of all: only one resource is in memory at a time.
     for resource_profiles in resources::of(profile, &head, rows) {
         let message = wire::ProfilesData {

@@ -1,14 +1,13 @@
 //! Bodies of requests to servers that take profiles.
 //!
 //! In: the profile of a window, and who sends it. Out: bytes, not compressed beyond what the protocol says, the same for the same
-//! window: a request that is sent again is known by its IDs. One profile for each type, window, name of a process and cgroup, because
+//! window: a request that is sent again is known by its IDs. One profile for each type, window and set of labels, because
 //! servers keep one of two that have equal labels and times.
 //! Never: the network.
 
 pub use super::sender::Sender;
 use super::{Error, Style, otlp, pprof, value_types};
-use crate::profile::cgroup::Cgroup;
-use crate::profile::{Labels, Profile, Sample};
+use crate::profile::{Profile, Sample};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use indexmap::IndexMap;
@@ -67,6 +66,19 @@ impl Protocol {
     /// Whether the body is compressed. What is in the others is.
     pub const fn is_compressed(self) -> bool {
         matches!(self, Self::Otlp)
+    }
+
+    /// Whether one request may have several windows, which makes it smaller.
+    pub const fn joins(self) -> bool {
+        matches!(self, Self::Otlp)
+    }
+
+    /// The body of one request for those of several; none if they cannot be one.
+    pub fn joined(self, bodies: &[Vec<u8>]) -> Option<Vec<u8>> {
+        match self {
+            Self::Otlp => otlp::joined(bodies),
+            Self::Pyroscope | Self::Parca => None,
+        }
     }
 
     /// Whether a content type is one that the server answers with: other servers answer any request with a page.
@@ -139,7 +151,7 @@ impl Protocol {
 
 /// One profile in pprof, and its labels.
 struct Series {
-    labels: Vec<(&'static str, String)>,
+    labels: Vec<(String, String)>,
     pprof: Vec<u8>,
     id: String,
 }
@@ -152,7 +164,7 @@ fn series(profile: &Profile, sender: &Sender) -> Result<Vec<Series>, Error> {
     let mut owners: IndexMap<_, Vec<Sample>> = IndexMap::new();
     for sample in profile.samples() {
         let labels = profile.labels_at(sample.labels);
-        let owner = (labels.name(), labels.cgroup.as_deref());
+        let owner = sender.labels(labels);
         owners.entry(owner).or_default().push(*sample);
     }
     let kind = match profile.origin.period_ns {
@@ -162,8 +174,7 @@ fn series(profile: &Profile, sender: &Sender) -> Result<Vec<Series>, Error> {
     };
     let mut part = profile.clone();
     let mut all = Vec::new();
-    for samples in owners.into_values() {
-        let labels = profile.labels_at(samples[0].labels);
+    for (labels, samples) in owners {
         for (number, samples) in samples.chunks(MOST_SAMPLES).enumerate() {
             part.clear();
             samples.iter().for_each(|sample| part.push(*sample));
@@ -171,9 +182,9 @@ fn series(profile: &Profile, sender: &Sender) -> Result<Vec<Series>, Error> {
             part.origin.started = profile.origin.started.map(|started| started + behind);
             let mut bytes = Vec::new();
             pprof::write(&part, &Style::default(), &mut bytes)?;
-            let id = sender.id(labels, [since_1970(&part), 0]);
+            let id = sender.id(&labels, [since_1970(&part), 0]);
             all.push(Series {
-                labels: series_labels(&kind, labels, sender),
+                labels: series_labels(&kind, &labels),
                 pprof: bytes,
                 id: id.iter().map(|byte| format!("{byte:02x}")).collect(),
             });
@@ -182,25 +193,13 @@ fn series(profile: &Profile, sender: &Sender) -> Result<Vec<Series>, Error> {
     Ok(all)
 }
 
-/// Labels of a series. Two of one window differ in them.
-fn series_labels(kind: &str, labels: &Labels, sender: &Sender) -> Vec<(&'static str, String)> {
-    let cgroup = labels.cgroup.as_deref();
-    let container = cgroup.and_then(|cgroup| cgroup.container.as_ref());
-    let pod = cgroup.and_then(|cgroup| cgroup.pod.as_ref());
-    let known = [
-        ("__name__", Some(kind.to_owned())),
-        ("service_name", Some(sender.service_of(labels))),
-        ("host_name", Some(sender.host.clone())),
-        ("process_name", labels.name().map(str::to_owned)),
-        ("cgroup", cgroup.map(|cgroup| cgroup.path.to_string())),
-        ("container_id", container.map(|of| of.id.to_string())),
-        ("pod_uid", pod.map(|of| of.uid.to_string())),
-        ("unit", cgroup.and_then(Cgroup::unit_name)),
-    ];
-    let known = known.into_iter();
-    known
-        .filter_map(|(name, value)| Some((name, value?)))
-        .collect()
+/// Labels of a series. Two of one window differ in them. Names have no dots, as these servers write those of OTLP.
+fn series_labels(kind: &str, labels: &[(String, String)]) -> Vec<(String, String)> {
+    let name = ("__name__".to_owned(), kind.to_owned());
+    let labels = labels
+        .iter()
+        .map(|(name, text)| (name.replace('.', "_"), text.clone()));
+    std::iter::once(name).chain(labels).collect()
 }
 
 /// When a profile began, in nanoseconds since 1970; zero where that is not known.
@@ -253,12 +252,9 @@ struct Label {
     value: String,
 }
 
-impl From<(&'static str, String)> for Label {
-    fn from((name, value): (&'static str, String)) -> Self {
-        Self {
-            name: name.to_owned(),
-            value,
-        }
+impl From<(String, String)> for Label {
+    fn from((name, value): (String, String)) -> Self {
+        Self { name, value }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Identity of a recorder that sends its windows.
 //!
-//! In: a host, a service, a recorder. Out: the service of a sample, and IDs of profiles by which a server knows those that come
-//! twice.
+//! In: a host, a service, a recorder. Out: the labels of a sample, and IDs of profiles by which a server knows those that come twice.
 
+use super::labels::{self, LabelNames};
 use crate::profile::Labels;
 use crate::profile::cgroup::Cgroup;
 use crate::profile::marks::UNKNOWN;
@@ -15,6 +15,8 @@ pub struct Sender {
     pub host: String,
     /// The name of the service that all processes are; none for a service for each name of a process.
     pub service: Option<String>,
+    /// Labels that are left out, or have another name.
+    pub names: LabelNames,
     /// Tells recorders apart: the machine, and when this one began.
     pub recorder: u64,
     /// Firings in the window: recorded, filtered, lost.
@@ -34,11 +36,20 @@ impl Sender {
         own.or_else(container).or_else(unit).unwrap_or_else(process)
     }
 
-    /// The ID of a profile of these labels, told apart from others of these by two numbers. Never zero.
-    pub(super) fn id(&self, labels: &Labels, of: [u64; 2]) -> [u8; 16] {
-        let name = labels.name().unwrap_or(UNKNOWN);
-        let cgroup = labels.cgroup.as_deref().map_or("", |cgroup| &cgroup.path);
-        let bytes = name.bytes().chain([0]).chain(cgroup.bytes());
+    /// Labels of a sample, by the names that they are sent with.
+    pub(super) fn labels(&self, labels: &Labels) -> Vec<(String, String)> {
+        let mut all = vec![
+            (labels::SERVICE, self.service_of(labels)),
+            (labels::HOST, self.host.clone()),
+        ];
+        all.extend(labels::of(labels, labels.name()));
+        self.names.applied(all)
+    }
+
+    /// The ID of a profile with these labels, told apart from others of these by two numbers. Never zero.
+    pub(super) fn id(&self, labels: &[(String, String)], of: [u64; 2]) -> [u8; 16] {
+        let texts = labels.iter().flat_map(|(name, text)| [name, text]);
+        let bytes = texts.flat_map(|text| text.bytes().chain([0]));
         let words = bytes.map(u64::from).chain(of);
         let half = |seed| {
             let first = Hash::new(seed).with(self.recorder);

@@ -1,5 +1,6 @@
 //! A recording without end, whose windows are sent as they end.
 
+use crate::output::LabelNames;
 use crate::send::{Destination, Limits, Tls};
 use crate::store;
 use std::net::SocketAddr;
@@ -21,6 +22,8 @@ pub struct Service {
     pub tls: Tls,
     /// The name of the service that all processes are; none for one for each name of a process.
     pub name: Option<String>,
+    /// Labels that are left out of what is sent, or have another name.
+    pub labels: LabelNames,
     /// Where `/metrics` and `/healthz` are answered; none for nowhere.
     pub listen: Option<SocketAddr>,
 }

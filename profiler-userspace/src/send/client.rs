@@ -8,6 +8,7 @@ use super::reply::{Outcome, Reply};
 use crate::output::request::Protocol;
 use anyhow::{Context as _, Result, ensure};
 use flate2::Compression;
+use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -22,6 +23,9 @@ const REQUEST: Duration = Duration::from_secs(30);
 const CONNECTION: Duration = Duration::from_secs(300);
 /// The most bytes of an answer that are looked at.
 const ANSWER_BYTES: u64 = 64 << 10;
+
+/// Most bytes of a body that was compressed: a file in a folder may be any.
+const PLAIN_BYTES: u64 = 16 << 20;
 
 /// The value of a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,6 +135,18 @@ pub fn compressed(protocol: Protocol, body: Vec<u8>) -> Vec<u8> {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
     let written = gzip.write_all(&body).and_then(|()| gzip.finish());
     written.expect("a vector grows as needed")
+}
+
+/// One body for several, each compressed as requests of a protocol want it; none if they cannot be one.
+pub(super) fn joined(protocol: Protocol, bodies: &[Vec<u8>]) -> Option<Vec<u8>> {
+    let plain = bodies.iter().map(|body| {
+        let mut plain = Vec::new();
+        let gzip = GzDecoder::new(body.as_slice());
+        let read = gzip.take(PLAIN_BYTES).read_to_end(&mut plain).ok()?;
+        ((read as u64) < PLAIN_BYTES).then_some(plain)
+    });
+    let plain = plain.collect::<Option<Vec<_>>>()?;
+    Some(compressed(protocol, protocol.joined(&plain)?))
 }
 
 fn tls_config(tls: &Tls) -> Result<TlsConfig> {

@@ -40,6 +40,8 @@ pub struct Destination {
     pub url: String,
     /// Headers of each request.
     pub headers: Vec<(String, Secret)>,
+    /// Time from one request to the next, for which windows wait to go in one; zero where each goes as it ends.
+    pub every: Duration,
 }
 
 /// One window, encoded.
@@ -74,12 +76,13 @@ impl Sender {
         let queue = Arc::new(Queue::open(destination, limits)?);
         let client = Client::new(destination, tls)?;
         let (own, url) = (Arc::clone(&queue), destination.url.clone());
+        let protocol = destination.protocol;
         let thread = Builder::new()
             .name("flame-bpf-send".to_owned())
-            .spawn(move || send(&own, &client, &url, &say))
+            .spawn(move || send(&own, &client, (protocol, &url), &say))
             .context("cannot start a thread that sends")?;
         Ok(Self {
-            protocol: destination.protocol,
+            protocol,
             url: destination.url.clone(),
             queue,
             thread,
@@ -125,31 +128,41 @@ impl Sender {
 }
 
 /// Empties a queue until it is closed and empty, or until its time is up.
-fn send(queue: &Queue, client: &Client, url: &str, say: &impl Fn(&str)) {
+fn send(queue: &Queue, client: &Client, (protocol, url): (Protocol, &str), say: &impl Fn(&str)) {
     let mut pause = FIRST_PAUSE;
     // Trouble is said once, and again after the server has taken something.
     let (mut is_failing, mut is_refusing) = (false, false);
     loop {
-        let (entry, bytes) = match queue.next() {
-            Next::Body(entry, bytes) => (entry, bytes),
+        let (entries, mut bodies) = match queue.next() {
+            Next::Bodies(entries, bodies) => (entries, bodies),
             Next::Unreadable(sentence) => {
                 say(&sentence);
                 continue;
             }
             Next::End => return,
         };
+        let body = match bodies.len() {
+            1 => bodies.pop(),
+            _ => client::joined(protocol, &bodies),
+        };
+        let Some(bytes) = body else {
+            queue.separate(&entries);
+            continue;
+        };
         let left = queue.time_left();
         match client.post(&bytes, left) {
             Outcome::Taken { rejected } => {
-                queue.taken(entry, rejected);
+                queue.taken(&entries, rejected);
                 is_refusing = false;
                 if std::mem::take(&mut is_failing) {
                     say(&format!("{url} takes profiles again"));
                 }
                 pause = FIRST_PAUSE;
             }
+            // One of them may be the reason.
+            Outcome::Refused(_) if entries.len() > 1 => queue.separate(&entries),
             Outcome::Refused(reason) => {
-                queue.refused(entry);
+                entries.iter().for_each(|&entry| queue.refused(entry));
                 if !std::mem::replace(&mut is_refusing, true) {
                     say(&format!(
                         "{url} refused a window, which is lost: {reason}; more of them are only counted"

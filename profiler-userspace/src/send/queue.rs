@@ -1,6 +1,6 @@
 //! Windows that wait for a server, the oldest first.
 //!
-//! In: bodies. Out: the same, one after the other; counts of what became of them. With a folder, each body is a file there, complete or not
+//! In: bodies. Out: the same, as many at a time as one request may have; counts of what became of them. With a folder, each body is a file there, complete or not
 //! there, which the next run sends. Never: more bytes than the limit; the oldest go first, and are counted.
 
 use super::spool;
@@ -16,6 +16,9 @@ use std::time::{Duration, Instant};
 
 /// Most bytes of bodies in memory, where there is no folder or its disk is full.
 const MEMORY_BYTES: u64 = 32 << 20;
+
+/// Most bytes of bodies for one request. Collectors take 20 MiB, not compressed (`max_request_body_size`).
+const REQUEST_BYTES: u64 = 1 << 20;
 
 /// Room for what waits for one server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,16 +68,23 @@ impl Sum {
 pub(super) struct Queue {
     folder: Option<PathBuf>,
     bytes: u64,
+    /// Whether one request may have several windows.
+    joins: bool,
+    /// Time from one request to the next.
+    every: Duration,
     state: Mutex<State>,
     changed: Condvar,
 }
 
-#[derive(Default)]
 struct State {
     entries: VecDeque<Entry>,
     /// The number of the next entry.
     next: u64,
     counts: Counts,
+    /// Entries before this one go one by one.
+    alone: u64,
+    /// When the next request is due.
+    due: Instant,
     /// When the end is, once it was said.
     end: Option<Instant>,
 }
@@ -86,6 +96,7 @@ struct Entry {
     kept: Kept,
 }
 
+#[derive(Clone)]
 enum Kept {
     Memory(Vec<u8>),
     File(PathBuf),
@@ -93,8 +104,8 @@ enum Kept {
 
 /// Next thing to send.
 pub(super) enum Next {
-    /// An entry by its number, and its bytes.
-    Body(u64, Vec<u8>),
+    /// Entries of one request by their numbers, and the bytes of each.
+    Bodies(Vec<u64>, Vec<Vec<u8>>),
     /// A sentence about an entry that cannot be read any more.
     Unreadable(String),
     /// Nothing, and nothing will come.
@@ -104,7 +115,15 @@ pub(super) enum Next {
 impl Queue {
     /// The queue of a server, with what is in its folder.
     pub(super) fn open(destination: &Destination, limits: &Limits) -> Result<Self> {
-        let mut state = State::default();
+        let mut state = State {
+            entries: VecDeque::new(),
+            next: 0,
+            counts: Counts::default(),
+            alone: 0,
+            // Recorders that were started together do not send together.
+            due: Instant::now() + destination.every.mul_f64(fastrand::f64()),
+            end: None,
+        };
         let folder = match &limits.folder {
             None => None,
             Some(folder) => {
@@ -128,6 +147,8 @@ impl Queue {
                 None => limits.bytes.min(MEMORY_BYTES),
             },
             folder,
+            joins: destination.protocol.joins(),
+            every: destination.every,
             state: Mutex::new(state),
             changed: Condvar::new(),
         };
@@ -179,34 +200,54 @@ impl Queue {
         }
     }
 
-    /// The oldest entry, when there is one. Stays in the queue until it is said what became of it.
+    /// The oldest entries that one request may have, when it is due. They stay in the queue until it is said what became of them.
     pub(super) fn next(&self) -> Next {
         let mut state = self.lock();
         loop {
-            if state.end.is_some_and(|end| Instant::now() >= end) {
-                return Next::End;
+            let now = Instant::now();
+            match state.end {
+                Some(end) if now >= end || state.entries.is_empty() => return Next::End,
+                _ => {}
             }
-            if let Some(entry) = state.entries.front() {
-                let number = entry.number;
-                let path = match &entry.kept {
-                    Kept::Memory(bytes) => return Next::Body(number, bytes.clone()),
-                    Kept::File(path) => path.clone(),
-                };
+            let (fits, all) = (state.fitting(self.joins), state.entries.len());
+            let is_due = now >= state.due || state.end.is_some();
+            // A full request does not wait for more.
+            if fits > 0 && (is_due || fits < all) {
+                let entries = state.entries.iter().take(fits);
+                let entries = entries.map(|entry| (entry.number, entry.kept.clone()));
+                let entries = entries.collect();
                 drop(state);
-                return match fs::read(&path) {
-                    Ok(bytes) => Next::Body(number, bytes),
+                return self.read(entries);
+            }
+            let left = match fits {
+                0 => Duration::MAX,
+                _ => state.due - now,
+            };
+            let waited = self.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(|state| state.into_inner()).0;
+        }
+    }
+
+    fn read(&self, entries: Vec<(u64, Kept)>) -> Next {
+        let (mut numbers, mut bodies) = (Vec::new(), Vec::new());
+        for (number, kept) in entries {
+            let bytes = match kept {
+                Kept::Memory(bytes) => bytes,
+                Kept::File(path) => match fs::read(&path) {
+                    Ok(bytes) => bytes,
                     Err(error) => {
                         self.forget(number, |counts| &mut counts.dropped);
                         let path = path.display();
-                        Next::Unreadable(format!("a window is lost: cannot read {path}: {error}"))
+                        return Next::Unreadable(format!(
+                            "a window is lost: cannot read {path}: {error}"
+                        ));
                     }
-                };
-            }
-            if state.end.is_some() {
-                return Next::End;
-            }
-            state = (self.changed.wait(state)).unwrap_or_else(|state| state.into_inner());
+                },
+            };
+            numbers.push(number);
+            bodies.push(bytes);
         }
+        Next::Bodies(numbers, bodies)
     }
 
     /// Takes an entry out and counts it, unless it was let go meanwhile: then it was counted.
@@ -222,15 +263,25 @@ impl Queue {
         }
     }
 
-    /// The server took an entry, but for so many profiles of it.
-    pub(super) fn taken(&self, number: u64, rejected: u64) {
-        self.forget(number, |counts| &mut counts.taken);
-        self.lock().counts.rejected_profiles += rejected;
+    /// The server took entries, but for so many profiles of them.
+    pub(super) fn taken(&self, numbers: &[u64], rejected: u64) {
+        for &number in numbers {
+            self.forget(number, |counts| &mut counts.taken);
+        }
+        let mut state = self.lock();
+        state.counts.rejected_profiles += rejected;
+        state.due = Instant::now() + self.every;
     }
 
     /// The server will never take an entry.
     pub(super) fn refused(&self, number: u64) {
         self.forget(number, |counts| &mut counts.refused);
+    }
+
+    /// Entries cannot go in one request: each goes alone.
+    pub(super) fn separate(&self, numbers: &[u64]) {
+        let last = numbers.iter().max();
+        self.lock().alone = last.map_or(0, |last| last + 1);
     }
 
     /// A request failed.
@@ -294,6 +345,17 @@ impl Queue {
 }
 
 impl State {
+    /// How many of the oldest entries one request may have: at least one, if there is one.
+    fn fitting(&self, joins: bool) -> usize {
+        let mut bytes = 0;
+        let fits = |entry: &&Entry| {
+            bytes += entry.bytes;
+            joins && bytes <= REQUEST_BYTES && entry.number >= self.alone
+        };
+        let several = self.entries.iter().take_while(fits).count();
+        several.max(1).min(self.entries.len())
+    }
+
     fn push(&mut self, samples: u64, bytes: u64, kept: Kept) {
         self.entries.push_back(Entry {
             number: self.next,
@@ -325,6 +387,7 @@ mod tests {
             protocol: Protocol::Otlp,
             url: "http://localhost:4318/v1development/profiles".to_owned(),
             headers: Vec::new(),
+            every: Duration::ZERO,
         }
     }
 
@@ -356,6 +419,72 @@ mod tests {
         all.map(|sum| sum.windows)
     }
 
+    fn next(queue: &Queue) -> (Vec<u64>, Vec<Vec<u8>>) {
+        match queue.next() {
+            Next::Bodies(numbers, bodies) => (numbers, bodies),
+            _ => panic!("nothing is there"),
+        }
+    }
+
+    const ROOM: Limits = Limits {
+        folder: None,
+        bytes: u64::MAX,
+    };
+
+    #[test]
+    fn windows_gather_until_a_request_is_due_or_full() {
+        let hour = Duration::from_secs(3600);
+        let gathering = Destination {
+            every: hour,
+            ..destination()
+        };
+        let queue = Queue::open(&gathering, &ROOM).unwrap();
+        queue.lock().due = Instant::now() + hour;
+        let half = REQUEST_BYTES as usize / 2;
+        std::thread::scope(|scope| {
+            let got = scope.spawn(|| next(&queue));
+            (0..2).for_each(|byte| queue.put(body(byte, half, 1)));
+            std::thread::sleep(Duration::from_millis(20));
+            assert!(!got.is_finished());
+            queue.put(body(2, half, 1));
+            let (numbers, bodies) = got.join().unwrap();
+            assert_eq!(bodies.len(), 2, "the third would be too much");
+            queue.taken(&numbers, 0);
+        });
+        assert!(queue.lock().due > Instant::now() + hour / 2);
+        // The end does not wait.
+        queue.close(Instant::now() + hour);
+        assert_eq!(next(&queue).0, [2]);
+    }
+
+    #[test]
+    fn windows_that_cannot_go_together_go_alone() {
+        let queue = Queue::open(&destination(), &ROOM).unwrap();
+        (0..2).for_each(|byte| queue.put(body(byte, 10, 1)));
+        let (numbers, _) = next(&queue);
+        assert_eq!(numbers, [0, 1]);
+        queue.put(body(2, 10, 1));
+        queue.put(body(3, 10, 1));
+        queue.separate(&numbers);
+        for number in numbers {
+            assert_eq!(next(&queue).0, [number]);
+            queue.refused(number);
+        }
+        assert_eq!(next(&queue).0, [2, 3], "they came later");
+        assert_eq!(windows(queue.counts()), [4, 0, 2, 0, 2]);
+    }
+
+    #[test]
+    fn others_take_one_window_at_a_time() {
+        let other = Destination {
+            protocol: Protocol::Pyroscope,
+            ..destination()
+        };
+        let queue = Queue::open(&other, &ROOM).unwrap();
+        (0..2).for_each(|byte| queue.put(body(byte, 10, 1)));
+        assert_eq!(next(&queue).0, [0]);
+    }
+
     #[test]
     fn the_oldest_goes_first_beyond_the_limit() {
         let limits = Limits {
@@ -367,13 +496,11 @@ mod tests {
             queue.put(body(byte, 40, 7));
         }
         assert_eq!(windows(queue.counts()), [5, 0, 0, 3, 2]);
-        let Next::Body(number, bytes) = queue.next() else {
-            panic!("nothing is there");
-        };
-        assert_eq!(bytes, [3; 40]);
-        queue.taken(number, 0);
+        let (numbers, bodies) = next(&queue);
+        assert_eq!(bodies, [[3; 40], [4; 40]]);
+        queue.taken(&numbers[..1], 0);
         // One that went meanwhile is not counted twice.
-        queue.taken(number, 0);
+        queue.taken(&numbers[..1], 0);
         assert_eq!(windows(queue.counts()), [5, 1, 0, 3, 1]);
         assert_eq!(windows(queue.end()), [5, 1, 0, 4, 0]);
     }
@@ -399,13 +526,9 @@ mod tests {
         fs::write(own.join(".half"), b"half").unwrap();
         let queue = Queue::open(&destination(), &limits).unwrap();
         queue.put(body(3, 10, 3));
-        for byte in 0..4 {
-            let Next::Body(number, bytes) = queue.next() else {
-                panic!("{byte} is missing");
-            };
-            assert_eq!(bytes, [byte; 10]);
-            queue.taken(number, 0);
-        }
+        let (numbers, bodies) = next(&queue);
+        assert_eq!(bodies, [0, 1, 2, 3].map(|byte| [byte; 10]));
+        queue.taken(&numbers, 0);
         assert_eq!(windows(queue.counts()), [4, 4, 0, 0, 0]);
         assert_eq!(fs::read_dir(own).unwrap().count(), 0);
     }
@@ -429,7 +552,7 @@ mod tests {
         assert!(matches!(queue.next(), Next::Unreadable(_)));
         // Without its folder, it is kept in memory.
         queue.put(body(1, 10, 1));
-        assert!(matches!(queue.next(), Next::Body(..)));
+        assert_eq!(next(&queue).1, [[1; 10]]);
         assert_eq!(windows(queue.counts()), [2, 0, 0, 1, 1]);
     }
 

@@ -47,6 +47,49 @@ fn addresses_have_the_path_of_their_protocol_unless_they_have_one() {
 }
 
 #[test]
+fn windows_may_gather_for_collectors_alone() {
+    let line = "service --otlp http://a --pyroscope http://b --otlp-every 1m";
+    let every: Vec<_> = service(line)
+        .destinations
+        .iter()
+        .map(|of| of.every.as_secs())
+        .collect();
+    assert_eq!(every, [60, 0]);
+    let text = planned("service --pyroscope http://b --otlp-every 1m", "", &[]).unwrap_err();
+    assert!(text.contains("--otlp"), "{text}");
+}
+
+#[test]
+fn labels_are_dropped_and_renamed_by_names_that_there_are() {
+    let line =
+        "service --otlp http://a --drop-label host.name --rename-label k8s.pod.name=service.name";
+    let names = service(line).labels;
+    assert!(names.dropped.contains("host.name"));
+    assert_eq!(names.renamed["k8s.pod.name"], "service.name");
+    for (flags, said) in [
+        ("--drop-label pid", "container.id"),
+        ("--rename-label pid=x", "container.id"),
+        ("--rename-label host.name", "NAME=NEW"),
+        ("--rename-label host.name=a-b", "letters"),
+        (
+            "--rename-label host.name=a --rename-label host.name=b",
+            "keep one",
+        ),
+        (
+            "--rename-label host.name=a --rename-label container.id=a",
+            "named a",
+        ),
+        (
+            "--rename-label host.name=a --drop-label host.name",
+            "keep one",
+        ),
+    ] {
+        let text = planned(&format!("service --otlp http://a {flags}"), "", &[]).unwrap_err();
+        assert!(text.contains(said), "{flags}: {text}");
+    }
+}
+
+#[test]
 fn a_service_records_the_machine_rarely_and_in_short_windows() {
     let plan = planned("service --otlp http://a", "", &[]).unwrap();
     assert_eq!(plan.events[0].sampling, Sampling::Frequency(USUAL_HZ));

@@ -4,11 +4,10 @@
 //! The names: <https://opentelemetry.io/docs/specs/semconv/registry/attributes/>.
 
 use super::super::sender::Sender;
-use super::super::{Style, value_types};
+use super::super::{Style, labels, value_types};
 use crate::profile::{Activity, FrameKind, Labels, Profile, Sample};
 use opentelemetry_proto::tonic::common::v1::any_value::Value as WireValue;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue};
-use std::sync::Arc;
 
 /// Keys, and the values of those that have one.
 pub(super) type Attributes = Vec<(&'static str, Value)>;
@@ -27,6 +26,27 @@ pub(super) enum Value {
     Texts(Vec<String>),
 }
 
+impl Value {
+    /// A value of a message; none if it is none that we write.
+    pub(super) fn of_message(value: Option<AnyValue>) -> Option<Self> {
+        let Some(AnyValue { value: Some(value) }) = value else {
+            return Some(Self::None);
+        };
+        match value {
+            WireValue::StringValue(text) => Some(Self::Text(text)),
+            WireValue::IntValue(number) => Some(Self::Number(number)),
+            WireValue::ArrayValue(array) => {
+                let texts = array.values.into_iter().map(|of| match of.value {
+                    Some(WireValue::StringValue(text)) => Some(text),
+                    _ => None,
+                });
+                Some(Self::Texts(texts.collect::<Option<_>>()?))
+            }
+            _ => None,
+        }
+    }
+}
+
 impl From<Value> for Option<AnyValue> {
     fn from(value: Value) -> Self {
         let any = |value| AnyValue { value: Some(value) };
@@ -43,47 +63,32 @@ impl From<Value> for Option<AnyValue> {
     }
 }
 
-/// Known facts of a process, which input it is of where these are told apart, and who sends it.
-pub(super) fn resource(labels: &Labels, sender: Option<&Sender>) -> Vec<KeyValue> {
-    let source = labels.source.clone().map(Value::Text);
-    let pid = labels.pid.map(id);
-    let title = labels.process.clone().map(Value::Text);
-    let service = sender.map(|sender| Value::Text(sender.service_of(labels)));
-    let host = sender.map(|sender| Value::Text(sender.host.clone()));
-    let cgroup = labels.cgroup.as_deref();
-    let container = cgroup.and_then(|cgroup| cgroup.container.as_ref());
-    let pod = cgroup.and_then(|cgroup| cgroup.pod.as_ref());
-    let text = |text: &str| Value::Text(text.to_owned());
-    let some = |name: Option<&Arc<str>>| name.map(|name| text(name));
-    let attributes = known([
-        ("service.name", service),
-        ("host.name", host),
-        ("process.pid", pid),
-        ("process.title", title),
-        ("process.linux.cgroup", cgroup.map(|it| text(&it.path))),
-        ("container.id", container.map(|it| text(&it.id))),
-        (
-            "container.name",
-            some(container.and_then(|it| it.name.as_ref())),
-        ),
-        ("k8s.pod.uid", pod.map(|it| text(&it.uid))),
-        ("k8s.pod.name", some(pod.and_then(|it| it.name.as_ref()))),
-        (
-            "k8s.namespace.name",
-            some(pod.and_then(|it| it.namespace.as_ref())),
-        ),
-        (
-            "flame_bpf.systemd.unit",
-            some(cgroup.and_then(|it| it.unit.as_ref())),
-        ),
-        ("flame_bpf.source", source),
-    ]);
-    let attributes = attributes.into_iter().map(|(key, value)| KeyValue {
-        key: key.to_owned(),
+/// Known facts of a process and of its cgroup, and which input it is of where these are told apart.
+pub(super) fn resource(process: &Labels) -> Vec<KeyValue> {
+    let pid = process.pid.map(|pid| ("process.pid", id(pid)));
+    let source = process.source.clone();
+    let source = source.map(|source| ("flame_bpf.source", Value::Text(source)));
+    let known = labels::of(process, process.process.as_deref()).into_iter();
+    let known = known.map(|(name, text)| (name, Value::Text(text)));
+    let all = pid.into_iter().chain(known).chain(source);
+    all.map(|(name, value)| key_value(name.to_owned(), value))
+        .collect()
+}
+
+/// The labels of what is sent.
+pub(super) fn sent(labels: &[(String, String)]) -> Vec<KeyValue> {
+    let labels = labels.iter();
+    labels
+        .map(|(name, text)| key_value(name.clone(), Value::Text(text.clone())))
+        .collect()
+}
+
+fn key_value(key: String, value: Value) -> KeyValue {
+    KeyValue {
+        key,
         value: value.into(),
         key_strindex: 0,
-    });
-    attributes.collect()
+    }
 }
 
 /// The number of a process, thread or CPU.

@@ -4,6 +4,7 @@
 //! attributes: what was counted for these in several windows are several values of one sample.
 
 use super::super::leaf_first;
+use super::super::sender::Sender;
 use super::dictionary::Dictionary;
 use super::{Head, attributes, signed, wire};
 use crate::profile::{LabelsIndex, Profile};
@@ -32,32 +33,57 @@ struct Row {
     weight: u64,
 }
 
+/// A process, or all processes that one resource stands for.
+struct Process {
+    /// The labels of a sample of it.
+    labels: LabelsIndex,
+    /// The labels that it is sent with; none in a file.
+    sent: Option<Vec<(String, String)>>,
+    /// The weight of all of its samples.
+    weight: u64,
+}
+
 /// All that was counted.
 pub(super) struct Rows {
     /// In order of their keys and windows.
     rows: Vec<Row>,
     attributes: IndexSet<Vec<i32>, RandomState>,
-    /// The labels of a sample of each process, and the weight of all.
-    processes: Vec<(LabelsIndex, u64)>,
+    processes: Vec<Process>,
 }
 
 /// Counts, in the dictionary's numbers.
-pub(super) fn rows(profile: &Profile, dictionary: &mut Dictionary<'_>) -> Rows {
+pub(super) fn rows(
+    profile: &Profile,
+    sender: Option<&Sender>,
+    dictionary: &mut Dictionary<'_>,
+) -> Rows {
     let mut attribute_sets = IndexSet::default();
-    let mut processes: IndexMap<_, (LabelsIndex, u64), RandomState> = IndexMap::default();
+    let mut processes: IndexMap<_, Process, RandomState> = IndexMap::default();
+    let mut owners: HashMap<LabelsIndex, usize, RandomState> = HashMap::default();
     let mut stacks: HashMap<_, i32, RandomState> = HashMap::default();
     let mut attributes: HashMap<_, u32, RandomState> = HashMap::default();
     let mut rows = Vec::with_capacity(profile.samples().len());
     for sample in profile.samples() {
-        let labels = profile.labels_at(sample.labels);
-        // Without their IDs, processes of one name are one.
-        let name = labels.pid.is_none().then(|| labels.name());
-        let source = (labels.source.as_deref(), labels.cgroup.as_deref());
-        let process = (source, labels.pid, labels.start, name);
-        let process = processes.entry(process);
-        let number = process.index() as u32;
-        let (_, total) = process.or_insert((sample.labels, 0));
-        *total = total.saturating_add(sample.weight);
+        let number = *owners.entry(sample.labels).or_insert_with(|| {
+            let labels = profile.labels_at(sample.labels);
+            let sent = sender.map(|sender| sender.labels(labels));
+            let of_file = sent.is_none().then(|| {
+                // Without their IDs, processes of one name are one.
+                let name = labels.pid.is_none().then(|| labels.name());
+                let source = (labels.source.as_deref(), labels.cgroup.as_deref());
+                (source, labels.pid, labels.start, name)
+            });
+            let process = processes.entry((of_file, sent.clone()));
+            let number = process.index();
+            process.or_insert(Process {
+                labels: sample.labels,
+                sent,
+                weight: 0,
+            });
+            number
+        });
+        let weight = &mut processes[number].weight;
+        *weight = weight.saturating_add(sample.weight);
         let (state, waker) = (sample.thread_state, sample.waker);
         let shown = (sample.user, sample.kernel, state, sample.reason, waker);
         let stack = *stacks.entry(shown).or_insert_with(|| {
@@ -71,7 +97,7 @@ pub(super) fn rows(profile: &Profile, dictionary: &mut Dictionary<'_>) -> Rows {
         });
         rows.push(Row {
             key: Key {
-                process: number,
+                process: number as u32,
                 stack,
                 attributes,
             },
@@ -103,20 +129,19 @@ pub(super) fn of<'a>(
     rows: Rows,
 ) -> impl Iterator<Item = wire::ResourceProfiles> + 'a {
     let mut order: Vec<usize> = (0..rows.processes.len()).collect();
-    order.sort_by_key(|process| Reverse(rows.processes[*process].1));
+    order.sort_by_key(|process| Reverse(rows.processes[*process].weight));
     order.into_iter().map(move |process| {
         let is_before = |row: &Row| row.key.process < process as u32;
         let begin = rows.rows.partition_point(is_before);
         let of_process =
             rows.rows[begin..].partition_point(|row| row.key.process == process as u32);
         let of_process = &rows.rows[begin..begin + of_process];
-        let (labels, _) = rows.processes[process];
-        let labels = profile.labels_at(labels);
+        let Process { labels, sent, .. } = &rows.processes[process];
         let profile_of = |sample_type, value: fn(&Row) -> u64| wire::Profile {
-            profile_id: (head.sender).map_or_else(Vec::new, |sender| {
+            profile_id: (head.sender.zip(sent.as_ref())).map_or_else(Vec::new, |(sender, sent)| {
                 let wire::ValueType { type_strindex, .. } = sample_type;
                 let of = [head.empty.time_unix_nano, type_strindex as u64];
-                sender.id(labels, of).to_vec()
+                sender.id(sent, of).to_vec()
             }),
             sample_type: Some(sample_type),
             samples: of_process
@@ -129,7 +154,10 @@ pub(super) fn of<'a>(
         let count = profile_of(head.count, |row| row.count);
         wire::ResourceProfiles {
             resource: Some(Resource {
-                attributes: attributes::resource(labels, head.sender),
+                attributes: match sent {
+                    Some(sent) => attributes::sent(sent),
+                    None => attributes::resource(profile.labels_at(*labels)),
+                },
                 ..Resource::default()
             }),
             scope_profiles: vec![wire::ScopeProfiles {

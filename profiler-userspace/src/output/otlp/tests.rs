@@ -1,3 +1,4 @@
+use super::super::sender::Sender;
 use super::*;
 use crate::profile::{
     Activity, Frame, FrameKind, FrameProfile, Function, Labels, Mapping, Origin, Sample, Unit,
@@ -26,8 +27,17 @@ fn profiles(data: &wire::ProfilesData) -> Vec<&wire::Profile> {
     scopes.flat_map(|scope| &scope.profiles).collect()
 }
 
-/// Every element that is referred to, table by table: what refers to one that is not there panics.
 fn assert_is_whole(data: &wire::ProfilesData) {
+    assert_dictionary_is_whole(data);
+    for resource in &data.resource_profiles {
+        let profiles = &resource.scope_profiles[0].profiles;
+        let types: HashSet<_> = profiles.iter().map(|profile| profile.sample_type).collect();
+        assert_eq!(types.len(), profiles.len());
+    }
+}
+
+/// Every element that is referred to, table by table: what refers to one that is not there panics.
+fn assert_dictionary_is_whole(data: &wire::ProfilesData) {
     let dictionary = data.dictionary.as_ref().unwrap();
     let ProfilesDictionary {
         mapping_table: mappings,
@@ -119,20 +129,15 @@ fn assert_is_whole(data: &wire::ProfilesData) {
     assert_distinct(texts);
     assert_distinct(attributes);
     assert_distinct(stacks);
-    for resource in &data.resource_profiles {
-        let profiles = &resource.scope_profiles[0].profiles;
-        let types: HashSet<_> = profiles.iter().map(|profile| profile.sample_type).collect();
-        assert_eq!(types.len(), profiles.len());
-        for profile in profiles {
-            let mut keys = HashSet::new();
-            for sample in &profile.samples {
-                let key = (
-                    sample.stack_index,
-                    &sample.attribute_indices,
-                    sample.link_index,
-                );
-                assert!(keys.insert(key), "{sample:?} is there twice");
-            }
+    for profile in profiles(data) {
+        let mut keys = HashSet::new();
+        for sample in &profile.samples {
+            let key = (
+                sample.stack_index,
+                &sample.attribute_indices,
+                sample.link_index,
+            );
+            assert!(keys.insert(key), "{sample:?} is there twice");
         }
     }
 }
@@ -320,4 +325,104 @@ fn mappings_have_their_build_ids_once() {
     // The zero element, two places, and the mark of stacks that go on.
     assert_eq!(dictionary.location_table.len(), 4);
     assert_eq!(profiles(&data)[0].samples[0].values, [2]);
+}
+
+/// A request with a window that began so many seconds after 1970.
+fn window(text: &str, began: u64) -> Vec<u8> {
+    let mut profile = fold::parse(text.as_bytes(), Unit::Samples).unwrap();
+    profile.origin = Origin {
+        started: Some(SystemTime::UNIX_EPOCH + Duration::from_secs(began)),
+        period_ns: Some(52_631_578),
+        ..Origin::default()
+    };
+    let sender = Sender {
+        host: "web-1".to_owned(),
+        firings: [began, 2, 0],
+        ..Sender::default()
+    };
+    let mut bytes = Vec::new();
+    write_request(&profile, &sender, &mut bytes).unwrap();
+    bytes
+}
+
+/// All that samples say, without the dictionary's numbers; resources and profiles in any order.
+fn spelled(data: &wire::ProfilesData) -> Vec<String> {
+    let dictionary = data.dictionary.as_ref().unwrap();
+    let function = |line: &wire::Line| dictionary.function_table[line.function_index as usize];
+    let place = |index: &i32| {
+        let location = &dictionary.location_table[*index as usize];
+        let named = |line| text(data, function(line).name_strindex);
+        let names: Vec<_> = location.lines.iter().map(named).collect();
+        format!("{names:?}{:?}", said(data, &location.attribute_indices))
+    };
+    let kind = |of: Option<wire::ValueType>| {
+        let of = of.unwrap();
+        [of.type_strindex, of.unit_strindex].map(|index| text(data, index).to_owned())
+    };
+    let mut all = Vec::new();
+    for resource in &data.resource_profiles {
+        for profile in &resource.scope_profiles[0].profiles {
+            for sample in &profile.samples {
+                let stack = &dictionary.stack_table[sample.stack_index as usize];
+                let stack: Vec<_> = stack.location_indices.iter().map(place).collect();
+                all.push(format!(
+                    "{:?} {:?} {:?} {:?} {:?} {stack:?} {:?} {:?}",
+                    resource.resource,
+                    [kind(profile.sample_type), kind(profile.period_type)],
+                    (profile.time_unix_nano, &profile.profile_id),
+                    said(data, &profile.attribute_indices),
+                    profile.period,
+                    said(data, &sample.attribute_indices),
+                    sample.values,
+                ));
+            }
+        }
+    }
+    all.sort_unstable();
+    all
+}
+
+const FIRST: &str = "nginx;main;work;read_[k] 3\nnginx;main;accept 4\nredis;main;loop 5\n";
+const SECOND: &str = "redis;main;loop 6\npostgres;main;work 2\nnginx;main;work;read_[k] 1\n";
+
+#[test]
+fn several_requests_are_one_with_one_dictionary() {
+    let requests = [window(FIRST, 100), window(SECOND, 110), window(FIRST, 120)];
+    let bytes = joined(&requests).unwrap();
+    let data = wire::ProfilesData::decode(&*bytes).unwrap();
+    assert_dictionary_is_whole(&data);
+    let mut apart: Vec<_> = requests
+        .iter()
+        .flat_map(|bytes| spelled(&wire::ProfilesData::decode(&**bytes).unwrap()))
+        .collect();
+    apart.sort_unstable();
+    assert_eq!(spelled(&data), apart);
+    assert_eq!(data.resource_profiles.len(), 3, "one for each process");
+    let all: usize = requests.iter().map(Vec::len).sum();
+    assert!(bytes.len() * 3 < all * 2, "{} of {all}", bytes.len());
+    // One is the same as itself, and what was joined can be joined again.
+    let one = joined(&requests[..1]).unwrap();
+    assert_eq!(
+        spelled(&wire::ProfilesData::decode(&*one).unwrap()),
+        spelled(&wire::ProfilesData::decode(&*requests[0]).unwrap())
+    );
+    assert_eq!(joined(std::slice::from_ref(&bytes)).unwrap(), bytes);
+}
+
+#[test]
+fn requests_that_were_changed_are_not_joined_and_harm_nobody() {
+    let (good, mut bad) = (window(FIRST, 100), window(SECOND, 110));
+    for place in 0..bad.len() {
+        for change in [0x01, 0x80, 0xff] {
+            bad[place] ^= change;
+            if let Some(bytes) = joined(&[good.clone(), bad.clone()]) {
+                let data = wire::ProfilesData::decode(&*bytes).unwrap();
+                let stacks = data.dictionary.as_ref().unwrap().stack_table.len();
+                let mut samples = profiles(&data).into_iter().flat_map(|of| &of.samples);
+                assert!(samples.all(|sample| (sample.stack_index as usize) < stacks));
+            }
+            bad[place] ^= change;
+        }
+        assert!(joined(&[good.clone(), bad[..place].to_vec()]).is_none());
+    }
 }

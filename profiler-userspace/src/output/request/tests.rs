@@ -1,6 +1,8 @@
 use super::*;
+use crate::output::LabelNames;
 use crate::pprof;
-use crate::profile::{Origin, Unit, fold};
+use crate::profile::cgroup::Cgroup;
+use crate::profile::{Labels, Origin, Unit, fold};
 use flate2::read::GzDecoder;
 use opentelemetry_proto::tonic::collector::profiles::v1development as service;
 use opentelemetry_proto::tonic::profiles::v1development as wire;
@@ -31,6 +33,7 @@ fn sender() -> Sender {
     Sender {
         host: "web-1".to_owned(),
         service: None,
+        names: LabelNames::default(),
         recorder: 7,
         firings: [12, 30, 1],
     }
@@ -209,7 +212,8 @@ fn processes_of_one_name_in_two_cgroups_are_two_series() {
     let series = pushed(&profile, &sender());
     let said: Vec<_> = series.iter().map(labels).collect();
     assert_eq!(said.len(), 2);
-    assert_ne!(said[0]["cgroup"], said[1]["cgroup"]);
+    let path = "process_linux_cgroup";
+    assert_ne!(said[0][path], said[1][path]);
     assert_ne!(series[0].samples[0].id, series[1].samples[0].id);
     // A scope is no service.
     assert_eq!(said[0]["service_name"], "nginx.service");
@@ -219,4 +223,38 @@ fn processes_of_one_name_in_two_cgroups_are_two_series() {
         .map(|of| of.scope_profiles[0].profiles[0].profile_id.clone())
         .collect();
     assert_eq!((resources.len(), ids.len()), (2, 2));
+}
+
+#[test]
+fn labels_may_be_dropped_and_renamed_and_what_they_told_apart_is_one() {
+    let mut names = LabelNames::default();
+    names
+        .renamed
+        .insert("process.title".to_owned(), "service.name".to_owned());
+    let renamed = Sender {
+        service: Some("shop".to_owned()),
+        names: names.clone(),
+        ..sender()
+    };
+    let mut profile = profile();
+    profile.change_labels(|labels| labels.without_ids(false));
+    let series = pushed(&profile, &renamed);
+    let said: Vec<_> = series.iter().map(labels).collect();
+    let services: Vec<_> = said.iter().map(|said| said["service_name"]).collect();
+    assert_eq!(services, ["nginx", "redis"], "the new name goes first");
+    assert!(said.iter().all(|said| !said.contains_key("process_title")));
+    names.dropped.insert("process.title".to_owned());
+    names.dropped.insert("host.name".to_owned());
+    names.renamed.clear();
+    let merged = Sender { names, ..renamed };
+    let series = pushed(&profile, &merged);
+    let expected = BTreeMap::from([("__name__", "process_cpu"), ("service_name", "shop")]);
+    assert_eq!(series.iter().map(labels).collect::<Vec<_>>(), [expected]);
+    let all = unpacked(&series[0].samples[0].profile).sample;
+    assert_eq!(all.iter().map(|sample| sample.value[0]).sum::<i64>(), 12);
+    let resources = otlp(&profile, &merged).resource_profiles;
+    assert_eq!(resources.len(), 1);
+    let samples = &resources[0].scope_profiles[0].profiles[0].samples;
+    let values = samples.iter().flat_map(|sample| &sample.values);
+    assert_eq!(values.sum::<i64>(), 12);
 }

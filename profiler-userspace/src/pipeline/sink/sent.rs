@@ -64,6 +64,7 @@ impl Sent {
         let who = Who {
             host: recording_info.host.clone(),
             service: service.name.clone(),
+            names: service.labels.clone(),
             recorder: recorder(&recording_info.host),
             firings: [0; 3],
         };

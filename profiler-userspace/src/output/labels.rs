@@ -1,0 +1,80 @@
+//! Labels of processes, by the names of OpenTelemetry's semantic conventions 1.43 where these have one, else under `flame_bpf.`.
+//!
+//! In: a sample's labels, and which of them have other names or none. Out: names and texts, no name twice. Nothing is said of what is
+//! not known. The names: <https://opentelemetry.io/docs/specs/semconv/registry/attributes/>.
+
+use crate::profile::Labels;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The service that a process is.
+pub(super) const SERVICE: &str = "service.name";
+/// The machine.
+pub(super) const HOST: &str = "host.name";
+
+/// Every name that a label of what is sent may have.
+pub const LABELS: [&str; 10] = [
+    SERVICE,
+    HOST,
+    "process.title",
+    "process.linux.cgroup",
+    "container.id",
+    "container.name",
+    "k8s.pod.uid",
+    "k8s.pod.name",
+    "k8s.namespace.name",
+    "flame_bpf.systemd.unit",
+];
+
+/// Known facts of a process that is called so, and of its cgroup.
+pub(super) fn of<'a>(labels: &'a Labels, called: Option<&'a str>) -> Vec<(&'static str, String)> {
+    let [_, _, title, path, id, name, uid, pod_name, namespace, unit] = LABELS;
+    let cgroup = labels.cgroup.as_deref();
+    let container = cgroup.and_then(|cgroup| cgroup.container.as_ref());
+    let pod = cgroup.and_then(|cgroup| cgroup.pod.as_ref());
+    let known = [
+        (title, called),
+        (path, cgroup.map(|cgroup| &*cgroup.path)),
+        (id, container.map(|of| &*of.id)),
+        (name, container.and_then(|of| of.name.as_deref())),
+        (uid, pod.map(|of| &*of.uid)),
+        (pod_name, pod.and_then(|of| of.name.as_deref())),
+        (namespace, pod.and_then(|of| of.namespace.as_deref())),
+        (unit, cgroup.and_then(|cgroup| cgroup.unit.as_deref())),
+    ];
+    let known = known.into_iter();
+    known
+        .filter_map(|(name, text)| Some((name, text?.to_owned())))
+        .collect()
+}
+
+/// Labels that are left out, or have another name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LabelNames {
+    /// Those that are left out.
+    pub dropped: BTreeSet<String>,
+    /// New names, no two of which are equal. They go before labels that have these names already.
+    pub renamed: BTreeMap<String, String>,
+}
+
+impl LabelNames {
+    /// Labels by the names that they shall have.
+    pub(super) fn applied(&self, labels: Vec<(&'static str, String)>) -> Vec<(String, String)> {
+        let renamed = labels
+            .iter()
+            .filter_map(|(name, _)| self.renamed.get(*name));
+        let taken: BTreeSet<&String> = renamed.collect();
+        let named = labels.into_iter().filter_map(|(name, text)| {
+            if self.dropped.contains(name) {
+                return None;
+            }
+            match self.renamed.get(name) {
+                Some(new) => Some((new.clone(), text)),
+                None => {
+                    let name = name.to_owned();
+                    (!taken.contains(&name)).then_some((name, text))
+                }
+            }
+        });
+        named.collect()
+    }
+}
