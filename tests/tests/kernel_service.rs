@@ -70,7 +70,7 @@ fn each_sample_comes_to_a_server_that_fails_meanwhile_and_none_twice() {
 fn windows_gather_and_go_in_one_request() {
     let server = ProfileServer::start(&[]);
     let workload = Program::c("shares").start(&[]);
-    let mut running = Invocation::new("service -v -F 997 --window 250ms --otlp-every 2s")
+    let mut running = Invocation::new("service -v -F 997 --window 1s --otlp-every 4s")
         .flag("--otlp", server.url())
         .flag("-p", workload.pid())
         .start();
@@ -80,8 +80,10 @@ fn windows_gather_and_go_in_one_request() {
     assert_eq!(total(&server.stacks()), run.balance().recorded);
     let bodies = server.bodies();
     let profiles = |body: &Vec<u8>| stacks::profiles_of_otlp(body).len();
-    let all: usize = bodies.iter().map(profiles).sum();
-    assert!(all >= 3 * bodies.len(), "{all} in {}", bodies.len());
+    let each: Vec<usize> = bodies.iter().map(profiles).collect();
+    // The first is due at any time, the last at the end.
+    assert!(each[1] >= 3, "{each:?}");
+    let all: usize = each.iter().sum();
     let (sent, said) = (format!("{all} of {all} windows"), &run.stderr);
     assert!(said.contains(&sent), "no {sent} in {said}");
 }

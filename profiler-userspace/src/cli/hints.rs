@@ -116,6 +116,32 @@ fn misspelled(word: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
+/// The flag of ours that begins with a word, that it is one or two letters away from, or that it begins with; none if there are several.
+fn meant(flag: &str) -> Option<String> {
+    /// Of shorter names, many others are as near.
+    const LONG_ENOUGH: usize = 3;
+    let word = flag
+        .strip_prefix("--")
+        .filter(|word| word.len() >= LONG_ENOUGH)?;
+    let command = super::Args::command();
+    let names = |arg: &Arg| {
+        let own = arg.get_long().map(str::to_owned);
+        let aliases = arg.get_all_aliases().unwrap_or_default();
+        let aliases = aliases.into_iter().map(str::to_owned);
+        own.into_iter().chain(aliases).collect::<Vec<_>>()
+    };
+    let one = |is_meant: &dyn Fn(&str) -> bool| {
+        let all = command.get_arguments().filter(|arg| !arg.is_hide_set());
+        let mut meant = all.filter(|arg| names(arg).iter().any(|name| is_meant(name)));
+        let first = meant.next()?.get_long()?;
+        meant.next().is_none().then(|| format!("--{first}"))
+    };
+    let allowed = if word.len() > 2 * LONG_ENOUGH { 2 } else { 1 };
+    one(&|name| name.starts_with(word))
+        .or_else(|| one(&|name| strsim::osa_distance(word, name) <= allowed))
+        .or_else(|| one(&|name| name.len() > LONG_ENOUGH && word.starts_with(name)))
+}
+
 fn sentence(reasons: &[Cow<'_, str>], command: &str) -> String {
     format!("{}\n\n  tip: {command}", reasons.join("; "))
 }
@@ -300,7 +326,13 @@ impl Spelling {
             Some(takes_value) => (takes_value, Instead::Flag(flag), None),
             None => match self.foreign(flag) {
                 Some(&(_, takes_value, instead, why)) => (takes_value, instead, Some(why)),
-                None => return Translated::Not,
+                None => {
+                    let Some(meant) = meant(flag) else {
+                        return Translated::Not;
+                    };
+                    self.because(format!("there is no {flag}; {meant} comes near"));
+                    return self.flag(&meant, attached, next);
+                }
             },
         };
         let value = if takes_value {

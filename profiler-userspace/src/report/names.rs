@@ -209,8 +209,9 @@ impl Made {
             more => format!(" and {more} more"),
         };
         let whose = format!(
-            "{} (PID {}{more})",
+            "{} (PID{} {}{more})",
             maker.map_or("a program", |maker| maker.name),
+            if self.pids.len() > 1 { "s" } else { "" },
             pids.join(", ")
         );
         let what = format!("{share}, in code that {whose} generated");
@@ -382,7 +383,7 @@ mod tests {
         let said = said(&all);
         assert_eq!(said.len(), 1);
         assert!(
-            said[0].starts_with("2.0%") && said[0].contains("PID 1, 2, 3 and 2 more"),
+            said[0].starts_with("2.0%") && said[0].contains("PIDs 1, 2, 3 and 2 more"),
             "{said:?}"
         );
     }

@@ -98,7 +98,7 @@ pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
     };
     let words = match VERSIONS.iter().find(|version| version.minor == minor) {
         Some(version) => words(image, create.map(|create| create.address), version),
-        None => Err("its version is not known"),
+        None => Err("this version is not supported"),
     };
     Some(Detected {
         kind: RuntimeKind::Lua,

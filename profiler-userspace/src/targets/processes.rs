@@ -26,14 +26,14 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Its name, that with what it runs, and that of its file: the kernel cuts the first after 15 bytes, and programs may
-    /// change it.
+    /// Its name, that with what it runs, what that is alone, and that of its file: the kernel cuts the first after 15 bytes, and
+    /// programs may change it.
     fn names(&self) -> impl Iterator<Item = &str> {
         let file = self.program.as_deref().and_then(Path::file_name);
         let file = file.and_then(|name| name.to_str());
-        [Some(&*self.comm), self.shown.as_deref(), file]
-            .into_iter()
-            .flatten()
+        let shown = self.shown.as_deref();
+        let run = shown.and_then(|shown| Some(shown.split_once(' ')?.1));
+        [Some(&*self.comm), shown, run, file].into_iter().flatten()
     }
 
     fn matches(&self, wanted: &Matching) -> bool {
@@ -268,6 +268,7 @@ mod tests {
         // As if it ran a class `100`.
         let java = Sleeper::start(folder.path(), "java");
         assert_eq!(pids(&named("java 100"), Children::None), [java.0.id()]);
+        assert_eq!(pids(&named("100"), Children::None), [java.0.id()]);
         assert!(pids(&named("java"), Children::None).contains(&java.0.id()));
         let error = resolved(&named("java 10"), Children::None).unwrap_err();
         assert!(error.to_string().contains(" there are java 100"), "{error}");

@@ -266,3 +266,20 @@ fn arguments_of_a_launched_command_are_not_parsed() {
     };
     assert_eq!(plan.launch.as_deref(), Some(&words[2..]));
 }
+
+#[test]
+fn flags_that_are_nearly_ours_are_told() {
+    for (typed, ours) in [
+        ("--dur 5", "flame-bpf --duration 5"),
+        ("--freqency 99 -p 1", "flame-bpf --freq 99 -p 1"),
+        ("--outptu x.svg", "flame-bpf --output x.svg"),
+        ("--per-thraed -p 1", "flame-bpf --per-thread -p 1"),
+    ] {
+        assert_eq!(tip(typed), ours, "{typed}");
+    }
+    assert!(said("--dur 5").contains("there is no --dur; --duration comes near"));
+    // Several begin so, and nothing is near.
+    for typed in ["--off 5", "--xyzzy"] {
+        assert!(!said(typed).contains("comes near"), "{}", said(typed));
+    }
+}

@@ -173,7 +173,7 @@ pub(super) fn choose(
         if let Some(name) = of_runtime(profile, is_meant) {
             bail!(
                 "`{}` is named by its runtime's memory, which tells no addresses; have the runtime write a map, as \
-                 node --perf-basic-prof does, and record with --no-runtimes",
+                 `node --perf-basic-prof` and `jcmd PID Compiler.perfmap` do, and record with --no-runtimes",
                 visible(name)
             );
         }

@@ -5,7 +5,7 @@
 
 // What owners are told apart by, and what that is called.
 const WAYS = ['name', 'process', 'thread', 'cpu', 'container', 'pod', 'unit'];
-const WAY_LABELS = { name: 'name', process: 'process', thread: 'thread', cpu: 'CPU', container: 'container', pod: 'pod', unit: 'unit' };
+const WAY_LABELS = { name: 'process name', process: 'process', thread: 'thread', cpu: 'CPU', container: 'container', pod: 'pod', unit: 'unit' };
 
 // A thread's name, behind that of its process where that is another; the same as in `svg/chart/lanes.rs`.
 function threadName(owners, i) {
