@@ -182,7 +182,10 @@ fn a_chart_has_a_lane_for_each_thread_and_zooms_to_whole_windows() {
     let first = column(page, 0.01);
     assert!(first.starts_with("web / writer [tid 8],main,"), "{first}");
     let second = column(page, 0.75);
-    assert!(second.ends_with("web / reader [tid 7],main,read"), "{second}");
+    assert!(
+        second.ends_with("web / reader [tid 7],main,read"),
+        "{second}"
+    );
     // Zoomed into half of a window, all of it is there.
     page.ask(
         "(() => { const box = canvas.getBoundingClientRect(); \
