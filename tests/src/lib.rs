@@ -24,6 +24,7 @@ mod interpreter;
 mod invocation;
 mod loading;
 mod made_up;
+mod mount;
 pub mod native_walk;
 mod page;
 mod page_data;
@@ -61,6 +62,7 @@ pub use loading::{
     AUTO, BOTH, INTERPRETED, load, load_probe, load_probes, load_runtimes, programs, without_loops,
 };
 pub use made_up::{MadeUp, MadeUpFrame, MadeUpSample, WORST};
+pub use mount::Mounted;
 pub use page::{GraphPage, draw_graph, titled};
 pub use page_data::PageData;
 pub use profile_server::{Answer, ProfileServer};

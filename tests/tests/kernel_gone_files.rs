@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use flame_bpf_tests::{
-    Folded, Invocation, NEARLY_ALL, Program, Stack, Workload, kernel_test, require, tool,
+    Folded, Invocation, Mounted, NEARLY_ALL, Program, Stack, Workload, kernel_test, require, tool,
 };
 use tempfile::{TempDir, tempdir};
 
@@ -179,17 +179,6 @@ fn everybody_mounts() -> Result<(), String> {
     match device.permissions().mode() & 0o006 {
         0o006 => Ok(()),
         _ => Err("other users may not open /dev/fuse".to_owned()),
-    }
-}
-
-/// A file system that is unmounted when the value is dropped.
-struct Mounted(PathBuf);
-
-impl Drop for Mounted {
-    fn drop(&mut self) {
-        let mut unmount = Command::new("umount");
-        // Nothing is mounted any more, then.
-        let _unmounted = unmount.arg("-l").arg(&self.0).status();
     }
 }
 

@@ -6,7 +6,9 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use flame_bpf_tests::stacks::{self, Stacks};
-use flame_bpf_tests::{Answer, Invocation, ProfileServer, Program, Run, Running, kernel_test};
+use flame_bpf_tests::{
+    Answer, Invocation, Mounted, ProfileServer, Program, Run, Running, kernel_test, require,
+};
 use rustix::process::Signal;
 use tempfile::tempdir;
 
@@ -119,6 +121,37 @@ fn what_no_server_takes_is_sent_by_the_next_run() {
         .expect("it can be read")
         .path();
     assert_eq!(fs::read_dir(own).expect("it is there").count(), 0);
+}
+
+#[kernel_test]
+fn a_spool_whose_disk_is_full_loses_nothing_while_memory_has_room() {
+    let folder = tempdir().expect("a temporary folder can be made");
+    let disk = require!(Mounted::small(folder.path().to_owned(), 64));
+    let workload = Program::c("shares").start(&[]);
+    let server = ProfileServer::start(&[]);
+    server.set_down(true);
+    let mut running = Invocation::new("service -v -F 997 --window 1s")
+        .flag("--otlp", server.url())
+        .path("--spool", &disk.0)
+        .flag("-p", workload.pid())
+        .start();
+    running.wait_until_attached();
+    std::thread::sleep(Duration::from_millis(1500));
+    let filler = disk.0.join("filler");
+    // Until nothing more goes in.
+    let _full = fs::write(&filler, vec![0; 1 << 20]);
+    std::thread::sleep(Duration::from_secs(3));
+    fs::remove_file(filler).expect("it is there");
+    std::thread::sleep(Duration::from_secs(2));
+    server.set_down(false);
+    wait_until(|| server.requests() > 0);
+    let run = ended(running);
+    assert_eq!(
+        total(&server.stacks()),
+        run.balance().recorded,
+        "{}",
+        run.stderr
+    );
 }
 
 #[kernel_test]
