@@ -2,10 +2,11 @@
 //!
 //! In: a frame's name. Out: the part of it that stays the same when the program is built again: compilers number what they
 //! copy, split and hash. Code without a name is known by its module, and by its offset if that was not built again;
-//! a script that was renamed by the functions in it.
+//! a script or class that was renamed by the functions in it.
 //! Never: a guess from where a function is called.
 
 use crate::profile::{Frame, FrameKind, Profile};
+use profiler_common::runtime::RuntimeKind;
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -61,7 +62,7 @@ impl Class {
 pub(super) struct Matching {
     /// The modules that both sides ran in the same builds, as their build IDs say.
     same_builds: HashSet<String>,
-    /// Source files of interpreted functions that are called differently before, by their names after.
+    /// Source files and classes of interpreted functions that are called differently before, by their names after.
     files: HashMap<String, String>,
 }
 
@@ -81,12 +82,23 @@ impl Matching {
             Class::Owner => owner(name),
             Class::Mark => Cow::Borrowed(name),
             // A file tells what has no name of its own: `<module> (a.py:1)`.
+            _ if frame.kind == JAVA => self.method(name),
             _ if matches!(frame.kind, FrameKind::Interpreted(_)) => self.interpreted(name),
             _ if unnamed(name).is_some_and(|module| self.same_builds.contains(module)) => {
                 Cow::Borrowed(name)
             }
             _ => code(name),
         }
+    }
+
+    /// `A.f` of `B.f (B.java:12)`, where the class is called `A` on the other side.
+    fn method<'a>(&self, name: &'a str) -> Cow<'a, str> {
+        let name = without_line(name);
+        let renamed = split_class(name).and_then(|(class, method)| {
+            let class = self.files.get(class)?;
+            Some(format!("{class}.{method}"))
+        });
+        renamed.map_or(Cow::Borrowed(name), Cow::Owned)
     }
 
     /// `f (a.py)` of `f (a.py:12)`, where the file may have another name on the other side.
@@ -121,10 +133,13 @@ fn same_builds(sides: &[Vec<Profile>; 2]) -> HashSet<String> {
         .collect()
 }
 
-/// The files of one side, each with its functions.
+/// Methods, which are known by their class; its file may have any name.
+const JAVA: FrameKind = FrameKind::Interpreted(RuntimeKind::HotSpot);
+
+/// The files and classes of one side, each with its functions.
 type Files<'p> = BTreeMap<&'p str, HashSet<&'p str>>;
 
-/// Files that only one side has, taken for one with a file that only the other has: those that share most functions by name,
+/// Files and classes that only one side has, taken for one with a file that only the other has: those that share most functions by name,
 /// and at least half of them. From the name after to the name before.
 fn renamed(sides: &[Vec<Profile>; 2]) -> HashMap<String, String> {
     let [before, after] = sides.each_ref().map(|profiles| files(profiles));
@@ -173,14 +188,28 @@ fn renamed(sides: &[Vec<Profile>; 2]) -> HashMap<String, String> {
     renamed
 }
 
-/// Source files of interpreted functions, without directories, as names have them.
+/// Source files of interpreted functions, without directories, as names have them; of methods, classes.
 fn files(profiles: &[Profile]) -> Files<'_> {
     let mut files = Files::new();
     for profile in profiles {
         let all = profile.locations().iter();
         let interpreted = all.filter(|location| matches!(location.kind, FrameKind::Interpreted(_)));
-        for line in interpreted.flat_map(|location| profile.lines_at(location)) {
+        let lines = |location| profile.lines_at(location).iter();
+        let lines = interpreted.flat_map(|location| {
+            let is_java = location.kind == JAVA;
+            lines(location).map(move |line| (line, is_java))
+        });
+        for (line, is_java) in lines {
             let function = profile.function_at(line.function);
+            if is_java {
+                // Each class has these.
+                let says = |method: &str| !["<init>", "<clinit>"].contains(&method);
+                let split = split_class(without_line(&function.name));
+                if let Some((class, method)) = split.filter(|(_, method)| says(method)) {
+                    files.entry(class).or_default().insert(method);
+                }
+                continue;
+            }
             let of_name = split_line(&function.name);
             let name = of_name.map_or(&*function.name, |(name, _)| name);
             let path = function.file.rsplit('/').next().unwrap_or_default();
@@ -255,6 +284,13 @@ fn split_line(name: &str) -> Option<(&str, &str)> {
     is_number.then_some((function, file))
 }
 
+/// The class and the name of a method, `shop.Cart` and `add(int)` of `shop.Cart.add(int)`.
+fn split_class(method: &str) -> Option<(&str, &str)> {
+    let end = method.find('(').unwrap_or(method.len());
+    let dot = method[..end].rfind('.')?;
+    Some((&method[..dot], &method[dot + 1..]))
+}
+
 /// Without `.isra.0`, `.cold` and the like, as linkers write them or as demanglers do: ` [clone .isra.0]`.
 fn without_parts(name: &str) -> &str {
     let mut stem = name;
@@ -315,7 +351,7 @@ fn without_numbers(name: &str) -> String {
 mod tests {
     use super::*;
     use crate::profile::{Mapping, Unit, Window};
-    use profiler_common::runtime::RuntimeKind;
+
     use proptest::prelude::*;
 
     #[test]
@@ -398,6 +434,28 @@ mod tests {
         // Nothing is in both of these.
         assert_eq!(stable("run (new.py:4)"), "run (new.py)");
         assert_eq!(stable("<module> (lib.py:1)"), "<module> (lib.py)");
+    }
+
+    #[test]
+    fn a_class_is_known_by_its_methods_where_its_name_has_changed() {
+        let side = |names: &[&str]| {
+            let text: String = (names.iter())
+                .map(|name| format!("java;{name}_[java] 1\n"))
+                .collect();
+            vec![crate::profile::fold::parse(text.as_bytes(), Unit::Samples).unwrap()]
+        };
+        let before = ["Burn.main", "Burn.fib", "shop.Cart.add(int)", "A.<init>"];
+        let after = ["Burn2.main", "Burn2.fib", "shop.Cart.add(int)", "B.<init>"];
+        let matching = Matching::new(&[side(&before), side(&after)]);
+        let stable = |name: &str| {
+            let name = name.to_owned();
+            matching.stable(&Frame { name, kind: JAVA }).into_owned()
+        };
+        for (after, before) in after.into_iter().zip(before).take(3) {
+            assert_eq!(stable(after), before);
+        }
+        assert_eq!(stable("Burn2.fib (Burn2.java:7)"), "Burn.fib");
+        assert_eq!(stable("B.<init>"), "B.<init>", "they may be anything");
     }
 
     #[test]
