@@ -116,7 +116,7 @@ fn misspelled(word: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// The flag of ours that begins with a word, that it is one or two letters away from, or that it begins with; none if there are several.
+/// The flag of ours that a word shortens, misspells by one or two letters, or continues; none if several fit.
 fn meant(flag: &str) -> Option<String> {
     /// Of shorter names, many others are as near.
     const LONG_ENOUGH: usize = 3;

@@ -6,7 +6,7 @@
 use super::record::RecordArgs;
 use super::{Exit, value};
 use crate::output::request::Protocol;
-use crate::output::{LABELS, LabelNames};
+use crate::output::{LABELS, LabelNames, without_dots};
 use crate::plan::Service;
 use crate::profile::fold::visible;
 use crate::send::{Destination, Limits, Secret, Tls};
@@ -72,7 +72,7 @@ pub(super) struct ServiceFlags {
     #[arg(long, value_name = "NAME: VALUE", value_parser = header)]
     otlp_header: Vec<(String, Secret)>,
     /// Send the windows of so long in one request of OTLP, which says names and stacks once [default: each as it ends]
-    #[arg(long, value_name = "TIME", value_parser = value::duration, requires = "otlp")]
+    #[arg(long, value_name = "TIME", value_parser = every, requires = "otlp")]
     otlp_every: Option<Duration>,
     /// The same header for Pyroscope
     #[arg(long, value_name = "NAME: VALUE", value_parser = header)]
@@ -192,6 +192,12 @@ impl ServiceFlags {
     }
 }
 
+/// Time from one request to the next.
+fn every(text: &str) -> Result<Duration, String> {
+    let wrong = "not a time between requests; use for instance 30s or 1m";
+    value::duration(text).map_err(|_| wrong.to_owned())
+}
+
 /// Labels by the flags that drop and rename them.
 fn label_names(dropped: Vec<String>, renamed: Vec<(String, String)>) -> Result<LabelNames> {
     let mut names = LabelNames {
@@ -204,7 +210,7 @@ fn label_names(dropped: Vec<String>, renamed: Vec<(String, String)>) -> Result<L
             "the label {name} is both dropped and renamed; keep one of the two"
         );
         ensure!(
-            names.renamed.values().all(|known| *known != new),
+            (names.renamed.values()).all(|known| without_dots(known) != without_dots(&new)),
             "two labels cannot both be named {new}"
         );
         let before = names.renamed.insert(name.clone(), new);

@@ -47,12 +47,17 @@ pub(super) fn of<'a>(labels: &'a Labels, called: Option<&'a str>) -> Vec<(&'stat
         .collect()
 }
 
+/// A label's name as Pyroscope and Parca have it.
+pub fn without_dots(name: &str) -> String {
+    name.replace('.', "_")
+}
+
 /// Labels that are left out, or have another name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelNames {
     /// Those that are left out.
     pub dropped: BTreeSet<String>,
-    /// New names, no two of which are equal. They go before labels that have these names already.
+    /// New names, no two of which are equal [without their dots](without_dots). They go before labels that have these names already.
     pub renamed: BTreeMap<String, String>,
 }
 
@@ -62,17 +67,14 @@ impl LabelNames {
         let renamed = labels
             .iter()
             .filter_map(|(name, _)| self.renamed.get(*name));
-        let taken: BTreeSet<&String> = renamed.collect();
+        let taken: BTreeSet<String> = renamed.map(|name| without_dots(name)).collect();
         let named = labels.into_iter().filter_map(|(name, text)| {
             if self.dropped.contains(name) {
                 return None;
             }
             match self.renamed.get(name) {
                 Some(new) => Some((new.clone(), text)),
-                None => {
-                    let name = name.to_owned();
-                    (!taken.contains(&name)).then_some((name, text))
-                }
+                None => (!taken.contains(&without_dots(name))).then(|| (name.to_owned(), text)),
             }
         });
         named.collect()

@@ -31,7 +31,7 @@ mod value_types;
 pub use annotation::{Annotation, Instruction, Place as InstructionPlace};
 pub use diff::{DiffFormat, Report as DiffReport, summary as diff_summary, write as write_diff};
 pub use html::{Section, write_page};
-pub use labels::{LABELS, LabelNames};
+pub use labels::{LABELS, LabelNames, without_dots};
 pub use parquet_file::{EventTable, write_events};
 pub use source_text::{SourceFile, SourceRun, SourceText};
 pub(crate) use style::length;

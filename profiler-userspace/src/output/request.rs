@@ -6,7 +6,7 @@
 //! Never: the network.
 
 pub use super::sender::Sender;
-use super::{Error, Style, otlp, pprof, value_types};
+use super::{Error, Style, otlp, pprof, value_types, without_dots};
 use crate::profile::{Profile, Sample};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -161,11 +161,14 @@ fn series(profile: &Profile, sender: &Sender) -> Result<Vec<Series>, Error> {
     if profile.samples().is_empty() {
         return Err(Error::Empty);
     }
-    let mut owners: IndexMap<_, Vec<Sample>> = IndexMap::new();
+    let mut by_labels: IndexMap<_, Vec<Sample>> = IndexMap::new();
     for sample in profile.samples() {
-        let labels = profile.labels_at(sample.labels);
-        let owner = sender.labels(labels);
-        owners.entry(owner).or_default().push(*sample);
+        by_labels.entry(sample.labels).or_default().push(*sample);
+    }
+    let mut owners: IndexMap<_, Vec<Sample>> = IndexMap::new();
+    for (labels, samples) in by_labels {
+        let owner = sender.labels(profile.labels_at(labels));
+        owners.entry(owner).or_default().extend(samples);
     }
     let kind = match profile.origin.period_ns {
         Some(_) => "process_cpu".to_owned(),
@@ -198,7 +201,7 @@ fn series_labels(kind: &str, labels: &[(String, String)]) -> Vec<(String, String
     let name = ("__name__".to_owned(), kind.to_owned());
     let labels = labels
         .iter()
-        .map(|(name, text)| (name.replace('.', "_"), text.clone()));
+        .map(|(name, text)| (without_dots(name), text.clone()));
     std::iter::once(name).chain(labels).collect()
 }
 

@@ -1,7 +1,7 @@
 //! Windows that wait for a server, the oldest first.
 //!
-//! In: bodies. Out: the same, as many at a time as one request may have; counts of what became of them. With a folder, each body is a file there, complete or not
-//! there, which the next run sends. Never: more bytes than the limit; the oldest go first, and are counted.
+//! In: bodies. Out: the same, as many at a time as one request may have; counts of what became of them. With a folder, each body is a
+//! file there, complete or not there, which the next run sends. Never: more bytes than the limit; the oldest go first, and are counted.
 
 use super::spool;
 use super::{Body, Destination};

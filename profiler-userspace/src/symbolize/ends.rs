@@ -98,14 +98,17 @@ impl Marks {
 
     /// How the walk of a stack ended, and where it had come by then.
     fn end<'s>(&self, stack: &'s NormalizedStack) -> (StackEnd, &'s [LocationIndex]) {
-        let mark = |at: &LocationIndex| self.0.get(at);
-        if !self.0.is_empty()
-            && let Some(at) = stack.locations.iter().position(|at| mark(at).is_some())
-            && let Some(end) = mark(&stack.locations[at])
-        {
-            return (*end, &stack.locations[..at]);
+        // Most profiles have no such marks.
+        let looked_at = if self.0.is_empty() {
+            &[]
+        } else {
+            &*stack.locations
+        };
+        let mut all = looked_at.iter().enumerate();
+        match all.find_map(|(at, location)| Some((at, *self.0.get(location)?))) {
+            Some((at, end)) => (end, &stack.locations[..at]),
+            None => (stack.end, &stack.locations),
         }
-        (stack.end, &stack.locations)
     }
 }
 

@@ -55,6 +55,8 @@ fn windows_may_gather_for_collectors_alone() {
         .map(|of| of.every.as_secs())
         .collect();
     assert_eq!(every, [60, 0]);
+    let text = planned("service --otlp http://a --otlp-every 0", "", &[]).unwrap_err();
+    assert!(text.contains("not a time between requests"), "{text}");
     let text = planned("service --pyroscope http://b --otlp-every 1m", "", &[]).unwrap_err();
     assert!(text.contains("--otlp"), "{text}");
 }
@@ -76,8 +78,8 @@ fn labels_are_dropped_and_renamed_by_names_that_there_are() {
             "keep one",
         ),
         (
-            "--rename-label host.name=a --rename-label container.id=a",
-            "named a",
+            "--rename-label host.name=a.b --rename-label container.id=a_b",
+            "named a_b",
         ),
         (
             "--rename-label host.name=a --drop-label host.name",
