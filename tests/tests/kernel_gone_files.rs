@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use flame_bpf_tests::{
-    Folded, Invocation, Mounted, NEARLY_ALL, Program, Stack, Workload, kernel_test, require, tool,
+    Folded, Invocation, Mounted, NEARLY_ALL, Program, Stack, Sysctl, Workload, kernel_test,
+    require, tool,
 };
 use tempfile::{TempDir, tempdir};
 
@@ -168,6 +169,13 @@ fn text_that_was_moved_to_shared_memory_is_that_of_its_file() {
     for kind in ["shared", "file", "segment"] {
         assert_moved_text_is_known(kind);
     }
+}
+
+#[kernel_test]
+fn text_that_was_moved_to_the_first_segment_is_that_of_its_file() {
+    // Its number is its inode.
+    let _first = require!(Sysctl::set("kernel/shm_next_id", "0"));
+    assert_moved_text_is_known("segment");
 }
 
 /// A user who is nobody.

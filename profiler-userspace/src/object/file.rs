@@ -21,8 +21,15 @@ pub struct FileNumber {
     pub major: u32,
     /// The device's minor number.
     pub minor: u32,
-    /// The inode; zero where there is no file.
+    /// The inode. Zero is one as any other: the first System V segment has it.
     pub inode: u64,
+}
+
+impl FileNumber {
+    /// Whether it stands for no file, as in the lines of `/proc/PID/maps` that are of memory alone.
+    pub fn is_none(self) -> bool {
+        self == Self::default()
+    }
 }
 
 /// An open regular file.

@@ -89,7 +89,7 @@ impl Backing {
             || deleted && matches!(path, b"/dev/zero" | b"/anon_hugepage");
         if nameless {
             Self::memory(b"anon")
-        } else if path.starts_with(b"/") && entry.number.inode != 0 {
+        } else if path.starts_with(b"/") && !entry.number.is_none() {
             Self::File(MappedFile {
                 path: PathBuf::from(OsString::from_vec(path.to_vec())),
                 number: entry.number,
@@ -238,6 +238,19 @@ mod tests {
         assert_eq!(backing(0, b"[vdso]"), Backing::Vdso);
         assert_eq!(backing(9, b"anon_inode:[x]"), memory(b"anon_inode:[x]"));
         assert_eq!(file(b"/usr/bin/cat").module(), "cat");
+    }
+
+    #[test]
+    fn a_file_may_have_inode_zero_but_not_device_zero() {
+        let segment = backing(0, b"/SYSV00000000 (deleted)");
+        assert!(matches!(segment, Backing::File(MappedFile { deleted, .. }) if deleted));
+        let nowhere = Backing::new(&Entry {
+            range: 0..1,
+            offset: 0,
+            number: FileNumber::default(),
+            name: b"/a",
+        });
+        assert!(matches!(nowhere, Backing::Memory { .. }));
     }
 
     #[test]

@@ -102,7 +102,7 @@ fn files(tgid: u32, backings: &mut Backings) -> (Vec<Beside>, HashMap<u64, u64>)
         return (files, shared);
     };
     let of_file = |entry: Entry<'_>| {
-        if entry.number.inode != 0 && entry.name.starts_with(b"/") {
+        if !entry.number.is_none() && entry.name.starts_with(b"/") {
             let backing = backings.intern(&entry);
             if may_be_moved(backings.get(backing)) {
                 shared.insert(entry.range.start, entry.offset);
