@@ -67,6 +67,12 @@ impl Stack {
             .any(|frames| frames.iter().zip(chain).all(|(frame, name)| frame == name))
     }
 
+    /// Whether it begins where threads do.
+    pub fn begins_a_thread(&self) -> bool {
+        let begins = ["_start", "clone3", "start_thread", "ret_from_fork_asm"];
+        begins.iter().any(|begin| self.has(begin))
+    }
+
     /// How many frames from the root the first one called `name` is.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.frames.iter().position(|frame| frame == name)
@@ -137,6 +143,14 @@ impl Folded {
             let shown = self.share_among(theirs, |stack| stack.has(function));
             assert_near(function, shown, *share, tolerance, self);
         }
+    }
+
+    /// Panics unless `wanted` accepts [`ALL_BUT_A_FEW`] stacks, and shows the others.
+    #[track_caller]
+    pub fn assert_all_but_a_few(&self, wanted: impl Fn(&Stack) -> bool) {
+        let share = self.share(&wanted);
+        let others: Vec<_> = self.only(|stack| !wanted(stack)).collect();
+        assert!(share > ALL_BUT_A_FEW, "{share} but for {others:#?}");
     }
 
     /// Whether any stack is accepted by `wanted`.

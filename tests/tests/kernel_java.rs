@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use flame_bpf_tests::{
-    ALL_BUT_A_FEW, Folded, Grammar, NEARLY_ALL, Stack, Workload, annotated, javas, kernel_test,
-    profile, require, source, tool,
+    Grammar, NEARLY_ALL, Stack, Workload, annotated, javas, kernel_test, profile, require, source,
+    tool,
 };
 use tempfile::{TempDir, tempdir};
 
@@ -149,20 +149,6 @@ fn follow(stack: &Stack, chain: &[&str]) -> bool {
         .all(|wanted| frames.any(|frame| frame == wanted))
 }
 
-/// Stacks begin where threads do.
-fn is_whole(stack: &Stack) -> bool {
-    let begins = ["_start", "clone3", "start_thread", "ret_from_fork_asm"];
-    begins.iter().any(|begin| stack.has(begin))
-}
-
-/// Checks that a few stacks at most are not as wanted, and shows these.
-#[track_caller]
-fn check_nearly_all(folded: &Folded, wanted: impl Fn(&Stack) -> bool) {
-    let share = folded.share(&wanted);
-    let others: Vec<_> = folded.only(|stack| !wanted(stack)).collect();
-    assert!(share > ALL_BUT_A_FEW, "{share} but for {others:#?}");
-}
-
 // The compilers come to ever new parts of a large library, whose unwind information is read within a millisecond or two: where there is
 // a CPU for it.
 #[kernel_test(timing)]
@@ -173,8 +159,8 @@ fn stacks_of_java_are_whole_and_named() {
         for flags in [&[][..], &["-Xint"], &["-XX:TieredStopAtLevel=1"]] {
             let workload = start(&java, flags, &classes, "Stops");
             let folded = profile("-f -F 997 -d 6", &workload).folded();
-            check_nearly_all(&folded, is_whole);
-            check_nearly_all(&folded, |stack| !stack.mentions("[anon"));
+            folded.assert_all_but_a_few(Stack::begins_a_thread);
+            folded.assert_all_but_a_few(|stack| !stack.mentions("[anon"));
         }
     }
 }

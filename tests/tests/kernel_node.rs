@@ -131,16 +131,13 @@ fn a_regular_expression_is_one_frame() {
     }
 }
 
-#[kernel_test]
+// As Java's, they come to ever new parts of a large program.
+#[kernel_test(timing)]
 fn stacks_of_javascript_are_whole() {
     for path in require!(nodes()) {
         let workload = node(&path).start("stops.js", &[]);
         let folded = profile("-f -F 1997 -d 3", &workload).folded();
-        let whole = folded.share(|stack| {
-            let begins = ["_start", "clone3", "start_thread", "ret_from_fork_asm"];
-            begins.iter().any(|begin| stack.has(begin))
-        });
-        assert!(whole > ALL_BUT_A_FEW, "{whole} in {folded}");
+        folded.assert_all_but_a_few(Stack::begins_a_thread);
     }
 }
 
