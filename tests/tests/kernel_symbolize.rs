@@ -200,7 +200,8 @@ fn one_pid_has_the_names_from_before_and_after_exec() {
     let next = shares.path().display().to_string();
     // CPU time goes on counting through exec: each program burns as much as the other.
     let workload = Program::c("relay").start(&["800", &next, "1600"]);
-    let folded = Invocation::new("-f -F 997 -d 2")
+    // It ends with the process, which a busy machine delays.
+    let folded = Invocation::new("-f -F 997 -d 60")
         .flag("-p", workload.pid())
         .run()
         .expect_no_panic()
