@@ -7,7 +7,7 @@ use crate::input;
 use crate::profile::fold::visible;
 use crate::raw_recording;
 use crate::store::{self, Table};
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
@@ -44,10 +44,18 @@ impl Input {
         let open = || -> Result<Self> {
             if path.is_dir() {
                 let tables = store::tables(path)?;
-                let problem =
-                    "it is a folder without tables (.parquet), which a service makes with --store";
-                ensure!(!tables.is_empty(), "{problem}");
-                return Ok(Self::Tables(tables));
+                if !tables.is_empty() {
+                    return Ok(Self::Tables(tables));
+                }
+                match &*store::recordings(path)? {
+                    [] => bail!(
+                        "it is a folder without tables (.parquet), which a service makes with --store"
+                    ),
+                    [(_, first), ..] => bail!(
+                        "no hour of this store is over, so there is no table yet; give a recording of the hour, such as {}",
+                        visible(&first.display().to_string())
+                    ),
+                }
             }
             let mut bytes: Box<dyn BufRead> = match is_stdin(path) {
                 true => counted(io::stdin().lock(), read),

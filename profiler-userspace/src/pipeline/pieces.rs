@@ -4,7 +4,7 @@
 //! objects were named once. Never: keeps an input that was read.
 
 use crate::clock::{Between, Hour, shown};
-use crate::input::{File, Kind, Time, Wanted as ForeignWanted};
+use crate::input::{File, Kind, Time, Wanted as ForeignWanted, made_of};
 use crate::pipeline::foreign::{self, Foreign};
 use crate::pipeline::input::{self, Input};
 use crate::pipeline::progress::Reading;
@@ -17,7 +17,8 @@ use crate::profile::fold::visible;
 use crate::profile::{Machine, Origin, Profile, Unit};
 use crate::raw_recording::{self, Facts, Merged, Wanted};
 use crate::report::findings::{Finding, Summary};
-use crate::store::Table;
+use crate::store::{self, Table};
+use crate::text::number::counted;
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use std::fs;
 use std::io::BufRead;
@@ -229,13 +230,20 @@ fn read_tables(asked: Asked<'_>, path: &Path, mut tables: Vec<Table>) -> Result<
         .time
         .zip(last)
         .map(|(time, last)| time(last.end() - HALF_A_DAY));
+    let left = not_in_tables(path, &tables, |hour| {
+        { wanted.as_ref() }
+            .is_none_or(|wanted| hour.start() < wanted.end && hour.end() > wanted.start)
+    })?;
     if let (Some(wanted), Some((first, last))) = (&wanted, first.zip(last)) {
         // Windows are of the hour in which they began, and not longer than one.
         let may_be = |hour: Hour| hour.start() < wanted.end && hour.end() + HOUR > wanted.start;
         tables.retain(|table| table.hour.is_none_or(may_be));
+        let since = { left.first() }.map_or_else(String::new, |recording| {
+            format!("; {} has what came since", input::name(recording))
+        });
         ensure!(
             !tables.is_empty(),
-            "cannot read {name}: none of its tables is of that time; they begin at {} and end at {}",
+            "cannot read {name}: none of its tables is of that time; they begin at {} and end at {}{since}",
             shown(first.start()),
             shown(last.end())
         );
@@ -248,8 +256,38 @@ fn read_tables(asked: Asked<'_>, path: &Path, mut tables: Vec<Table>) -> Result<
     if asked.time.is_some() {
         of_foreign.wanted.time = Some(&time);
     }
-    let foreign = foreign::read_tables(&name, &tables, &of_foreign.wanted)?;
+    let mut foreign = foreign::read_tables(&name, &tables, &of_foreign.wanted)?;
+    if let Some(recording) = left.first() {
+        foreign.summary.findings.push(Finding::note(format!(
+            "what came after the last table is not shown; {} of it, such as `{}`, can be rendered",
+            counted(left.len() as u64, "recording"),
+            input::name(recording)
+        )));
+    }
     piece(&of_foreign, name, true, foreign)
+}
+
+/// The recordings of wanted hours of a store that none of its tables was made of.
+fn not_in_tables(
+    store: &Path,
+    tables: &[Table],
+    is_wanted: impl Fn(Hour) -> bool,
+) -> Result<Vec<PathBuf>> {
+    let mut left = Vec::new();
+    for (hour, recording) in store::recordings(store)? {
+        let is_beside =
+            |table: &&Table| table.hour == Some(hour) && table.path.parent() == recording.parent();
+        let is_in = |table: &Table| {
+            let of = fs::read(&table.path)
+                .ok()
+                .and_then(|bytes| made_of(bytes.into()).ok());
+            of.is_some_and(|of| of.contains(&store::name(&recording)))
+        };
+        if is_wanted(hour) && !tables.iter().filter(is_beside).any(is_in) {
+            left.push(recording);
+        }
+    }
+    Ok(left)
 }
 
 const HOUR: Duration = Duration::from_secs(3600);

@@ -76,6 +76,24 @@ pub fn tables(folder: &Path) -> io::Result<Vec<Table>> {
     Ok(tables)
 }
 
+/// Recordings in a folder, those of the oldest hour first: what is in no table yet, and perhaps what is in one of its hour.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn recordings(folder: &Path) -> io::Result<Vec<(Hour, PathBuf)>> {
+    let mut files = Vec::new();
+    walk(folder, DEPTH, &mut files)?;
+    Ok(recordings_among(files))
+}
+
+fn recordings_among(files: Vec<PathBuf>) -> Vec<(Hour, PathBuf)> {
+    let is_recording = |path: &PathBuf| path.extension().is_some_and(|end| end == RECORDING);
+    let all = files.into_iter().filter(is_recording);
+    let mut recordings: Vec<_> = all.filter_map(|path| Some((hour(&path)?, path))).collect();
+    recordings.sort();
+    recordings
+}
+
 fn is_table(path: &Path) -> bool {
     let is_hidden = name(path).starts_with('.');
     !is_hidden && path.extension().is_some_and(|end| end == TABLE)
@@ -154,17 +172,9 @@ impl HostFolder {
     pub fn recordings(&self) -> io::Result<Vec<(Hour, PathBuf)>> {
         let mut files = Vec::new();
         walk(&self.0, DEPTH - 1, &mut files)?;
-        let is_recording = |path: &Path| path.extension().is_some_and(|end| end == RECORDING);
-        let mut recordings = Vec::new();
-        for path in files {
-            if name(&path).starts_with(UNFINISHED) {
-                fs::remove_file(&path)?;
-            } else if let Some(hour) = hour(&path).filter(|_| is_recording(&path)) {
-                recordings.push((hour, path));
-            }
-        }
-        recordings.sort();
-        Ok(recordings)
+        let unfinished = files.extract_if(.., |path| name(path).starts_with(UNFINISHED));
+        unfinished.into_iter().try_for_each(fs::remove_file)?;
+        Ok(recordings_among(files))
     }
 
     /// Gives a recording that nobody can read another name.
@@ -267,8 +277,9 @@ mod tests {
         all.iter().for_each(|path| write(path, 1));
         let unfinished = folder.day(hour).join(format!("{UNFINISHED}x"));
         write(&unfinished, 1);
-        let found = folder.recordings().unwrap();
-        assert_eq!(found, all.map(|path| (hour, path)));
+        let all = all.map(|path| (hour, path));
+        assert_eq!(recordings(store.path()).unwrap(), all);
+        assert_eq!(folder.recordings().unwrap(), all);
         assert!(!unfinished.exists());
     }
 
