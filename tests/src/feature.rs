@@ -7,9 +7,13 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use crate::program::cache;
 use flame_bpf::kernel::Support;
+
+/// A shorter wait for a turn does not show in how long a test takes.
+const LONG_WAIT_MS: u128 = 100;
 
 /// Prints that a test is skipped. `here` is the path of an item inside the test.
 pub fn skip(here: &str, reason: &str) {
@@ -43,8 +47,16 @@ pub(crate) fn broken(reason: &str) -> ! {
     panic!("{reason}");
 }
 
-/// The right to run a kernel test, held by one test at a time on the whole machine: two recordings at
-/// once would take CPU time from each other's workloads.
+/// How a kernel test shares the machine with others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// With others of its kind: what it asks for holds beside a load.
+    Shared,
+    /// With none: another recording would take CPU time from its workload, or be in what it counts.
+    Alone,
+}
+
+/// The right to run a kernel test, held on the whole machine by several tests that share it, or by one alone.
 #[derive(Debug)]
 pub struct Turn {
     _lock: File,
@@ -63,20 +75,38 @@ pub fn walks_by_tables() -> Result<Support, String> {
     }
 }
 
-/// Waits for this test's turn to use the kernel.
+/// Waits for this test's turn to use the kernel; says how many milliseconds that took where it was long.
 ///
 /// # Errors
 ///
 /// When the user is not root.
-pub fn kernel_turn() -> Result<Turn, String> {
+pub fn kernel_turn(sharing: Sharing) -> Result<Turn, String> {
     if !rustix::process::geteuid().is_root() {
         return Err("kernel tests need root".to_owned());
     }
-    let path = cache().join("turn");
-    let lock = File::create(&path)
-        .and_then(|file| file.lock().map(|()| file))
-        .unwrap_or_else(|error| panic!("{} cannot be locked: {error}", path.display()));
-    Ok(Turn { _lock: lock })
+    let start = Instant::now();
+    // Turns are taken one by one, or those that share would never leave the machine to one that does not.
+    let _queue = locked("queue", Sharing::Alone);
+    let turn = locked("turn", sharing);
+    let waited = start.elapsed().as_millis();
+    if waited >= LONG_WAIT_MS {
+        writeln!(io::stderr(), "WAITED {waited}").ok();
+    }
+    Ok(Turn { _lock: turn })
+}
+
+fn locked(name: &str, sharing: Sharing) -> File {
+    let path = cache().join(name);
+    let lock = |file: File| {
+        match sharing {
+            Sharing::Shared => file.lock_shared(),
+            Sharing::Alone => file.lock(),
+        }
+        .map(|()| file)
+    };
+    File::create(&path)
+        .and_then(lock)
+        .unwrap_or_else(|error| panic!("{} cannot be locked: {error}", path.display()))
 }
 
 /// Asks for a program on the `PATH`.

@@ -97,7 +97,8 @@ fn children_are_sampled_if_asked_for() {
     alone.expect_code(1).expect_stderr("or with its --children");
 }
 
-#[kernel_test]
+// Another one is a program as others are.
+#[kernel_test(alone)]
 fn flame_bpf_itself_is_one_frame_unless_asked_for() {
     let frames = |flags: &str| -> usize {
         let folded = record(Invocation::new(flags));

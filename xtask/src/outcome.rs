@@ -39,6 +39,15 @@ impl Outcome {
         self.passed += tests;
     }
 
+    /// Adds the outcome of other tests.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed.extend(other.failed);
+        self.skipped.extend(other.skipped);
+        self.retried.extend(other.retried);
+        self.times.extend(other.times);
+    }
+
     /// Counts a test as failed.
     pub(crate) fn fail(&mut self, failure: Failure) {
         self.failed.push(failure);

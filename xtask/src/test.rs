@@ -4,9 +4,12 @@
 //! `N passed, M failed, K skipped`. Everything is compiled as the user who asked; only the kernel tests' executables run as
 //! root.
 //!
+//! Kernel tests wait for their own recordings most of the time, so several of their executables run at once. A test takes its
+//! turn on the machine by itself, shared or alone.
+//!
 //! Some kernel tests measure time, on a machine that does other things, too: those that are marked `#[kernel_test(timing)]`. One
-//! of them that fails is run again, alone, and the summary says what came of it. No other test is, nor one that failed in
-//! anything but what it measured: see [`crate::transcript`].
+//! of them that fails is run again, and the summary says what came of it. No other test is, nor one that failed in anything
+//! but what it measured: see [`crate::transcript`].
 //!
 //! With `--repeat`, kernel tests run several times, and `--loaded` keeps the CPUs busy meanwhile; then none is run again, and
 //! the summary counts failures by name.
@@ -15,7 +18,9 @@ use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, pipe};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+use std::{panic, thread};
 
 use anyhow::{Context as _, Result};
 use clap::Args;
@@ -49,6 +54,9 @@ pub(crate) struct Choice {
     /// Keep the CPUs busy meanwhile, with two threads for each
     #[arg(long, requires = "kernel")]
     loaded: bool,
+    /// Run kernel tests of so many files at once, but for those that want the machine for themselves
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    jobs: u32,
     /// The checks of `cargo xtask vm`, too
     #[arg(long, conflicts_with_all = ["host", "filter"])]
     vm: bool,
@@ -131,39 +139,67 @@ fn run_as_root(
         Ok(root) => root,
         Err(reason) => return skip_all(tests, choice, &reason, sum),
     };
-    for test in tests {
-        let variables: [(&str, &OsStr); 2] = [
-            (BINARY, binary.as_os_str()),
-            ("CARGO_MANIFEST_DIR", test.folder.as_os_str()),
-        ];
-        let command = || {
-            let mut command = root.command(&test.path, &variables);
-            // One at a time: they would be in each other's samples.
-            within(&mut command, test).args(["--test-threads=1", "--nocapture"]);
-            command
-        };
+    let (queue, sum) = (Mutex::new(tests.iter()), Mutex::new(sum));
+    let work = || {
+        loop {
+            let next = lock(&queue).next();
+            let Some(test) = next else { return Ok(()) };
+            let outcome = run_one_as_root(test, &root, binary, choice)?;
+            lock(&sum).add(outcome);
+        }
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..choice.jobs).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|worker| {
+            worker
+                .join()
+                .unwrap_or_else(|panic| panic::resume_unwind(panic))
+        })
+    })
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs the tests of one executable one after the other: threads would hide what each of them says.
+fn run_one_as_root(
+    test: &Executable,
+    root: &Root,
+    binary: &Path,
+    choice: &Choice,
+) -> Result<Outcome> {
+    let variables: [(&str, &OsStr); 2] = [
+        (BINARY, binary.as_os_str()),
+        ("CARGO_MANIFEST_DIR", test.folder.as_os_str()),
+    ];
+    let command = || {
+        let mut command = root.command(&test.path, &variables);
+        within(&mut command, test).args(["--test-threads=1", "--nocapture"]);
+        command
+    };
+    let mut sum = Outcome::default();
+    run(
+        command().args(&choice.filter),
+        &test.name,
+        Order::Alone,
+        &mut sum,
+    )?;
+    let to_retry = match choice.repeat {
+        None => sum.to_retry(&test.name),
+        Some(_) => Vec::new(),
+    };
+    for name in to_retry {
+        let mut second = Outcome::default();
         run(
-            command().args(&choice.filter),
+            command().args(["--exact", &name]),
             &test.name,
             Order::Alone,
-            sum,
+            &mut second,
         )?;
-        let to_retry = match choice.repeat {
-            None => sum.to_retry(&test.name),
-            Some(_) => Vec::new(),
-        };
-        for name in to_retry {
-            let mut second = Outcome::default();
-            run(
-                command().args(["--exact", &name]),
-                &test.name,
-                Order::Alone,
-                &mut second,
-            )?;
-            sum.retry(&format!("{}::{name}", test.name), &second);
-        }
+        sum.retry(&format!("{}::{name}", test.name), &second);
     }
-    Ok(())
+    Ok(sum)
 }
 
 fn skip_all(tests: &[Executable], choice: &Choice, reason: &str, sum: &mut Outcome) -> Result<()> {
@@ -224,7 +260,11 @@ fn run(command: &mut Command, name: &str, order: Order, sum: &mut Outcome) -> Re
         > 0
     {
         let text = String::from_utf8_lossy(&line);
-        print!("{text}");
+        match order {
+            // Others speak meanwhile.
+            Order::Alone => print!("{name}: {text}"),
+            Order::Together => print!("{text}"),
+        }
         transcript.read(text.trim_end_matches('\n'), start.elapsed());
         line.clear();
     }

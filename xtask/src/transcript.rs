@@ -2,9 +2,9 @@
 //!
 //! In: the lines that it prints, and when. Out: an account of its tests, added to an [`Outcome`].
 //!
-//! Beside the test runner's own lines there are three of the harness's: `SKIP name: reason` of a test that cannot run here,
-//! which the runner takes for a pass; `TIMING name` of one that measures time; `BROKEN` of one that fails in something that
-//! has nothing to do with time, such as a program that the verifier refuses.
+//! Beside the test runner's own lines there are four of the harness's: `SKIP name: reason` of a test that cannot run here,
+//! which the runner takes for a pass; `TIMING name` of one that measures time; `WAITED ms` of one that waited for its turn;
+//! `BROKEN` of one that fails in something that has nothing to do with time, such as a program that the verifier refuses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -77,7 +77,10 @@ impl Transcript {
             self.reasons.entry(test.clone()).or_insert(reason);
         }
         self.panicked = said.starts_with("thread '") && said.contains(" panicked at ");
-        if said == "BROKEN" {
+        let waited = said.strip_prefix("WAITED ").and_then(|ms| ms.parse().ok());
+        if let Some(waited) = waited {
+            self.since += Duration::from_millis(waited);
+        } else if said == "BROKEN" {
             self.broken.insert(test);
         } else if said == "ok" || said == "FAILED" {
             self.times.push((test, at.saturating_sub(self.since)));
@@ -252,7 +255,9 @@ mod tests {
             (1, "test a ... ok"),
             (2, "test b ... one"),
             (5, "ok"),
-            (6, "test result: ok. 2 passed; 0 failed"),
+            (9, "test c ... WAITED 1500"),
+            (9, "ok"),
+            (10, "test result: ok. 3 passed; 0 failed"),
         ] {
             transcript.read(line, Duration::from_secs(second));
         }
@@ -260,7 +265,7 @@ mod tests {
         transcript.finish("x", true, true, &mut sum);
         assert_eq!(
             sum.to_string(),
-            "slow 4.0 s x::b\nslow 1.0 s x::a\n2 passed, 0 failed, 0 skipped"
+            "slow 4.0 s x::b\nslow 2.5 s x::c\nslow 1.0 s x::a\n3 passed, 0 failed, 0 skipped"
         );
     }
 }

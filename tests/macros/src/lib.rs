@@ -1,4 +1,4 @@
-//! `#[kernel_test]`: a test that needs root and the kernel to itself.
+//! `#[kernel_test]`: a test that needs root.
 //!
 //! In: a test function without arguments or result. Out: the same as a `#[test]` that first waits for its turn to use the
 //! kernel, or skips itself where it may not.
@@ -6,16 +6,19 @@
 
 use proc_macro::{Delimiter, Group, TokenStream, TokenTree};
 
-/// Makes a function a kernel test. `#[kernel_test(timing)]` is for those that compare a measured time, or a share of samples,
-/// with the truth: they alone may be run a second time when they fail.
+/// Makes a function a kernel test, which may run beside others. `#[kernel_test(alone)]` is for those that count what others
+/// would be in, `#[kernel_test(timing)]` for those that compare a measured time, or a share of samples, with the truth: they
+/// run alone, too, and they alone may be run a second time when they fail.
 #[proc_macro_attribute]
 pub fn kernel_test(arguments: TokenStream, function: TokenStream) -> TokenStream {
-    let mut before = match arguments.to_string().as_str() {
-        "" => String::new(),
-        "timing" => "::flame_bpf_tests::measures_time!();".to_owned(),
-        other => return error(&format!("`{other}` is not `timing`")),
+    let (announcement, sharing) = match arguments.to_string().as_str() {
+        "" => ("", "Shared"),
+        "alone" => ("", "Alone"),
+        "timing" => ("::flame_bpf_tests::measures_time!();", "Alone"),
+        other => return error(&format!("`{other}` is neither `alone` nor `timing`")),
     };
-    before.push_str("let _turn = ::flame_bpf_tests::require!(::flame_bpf_tests::kernel_turn());");
+    let turn = format!("::flame_bpf_tests::kernel_turn(::flame_bpf_tests::Sharing::{sharing})");
+    let before = format!("{announcement} let _turn = ::flame_bpf_tests::require!({turn});");
     let mut tokens: Vec<TokenTree> = function.into_iter().collect();
     let Some(TokenTree::Group(body)) = tokens.pop().filter(is_block) else {
         return error("only a function can be a kernel test");
