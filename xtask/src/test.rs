@@ -139,7 +139,14 @@ fn run_as_root(
         Ok(root) => root,
         Err(reason) => return skip_all(tests, choice, &reason, sum),
     };
-    let (queue, sum) = (Mutex::new(tests.iter()), Mutex::new(sum));
+    // Those with the most tests first: the last to begin should not be the longest.
+    let mut order = Vec::new();
+    for test in tests {
+        order.push((names(test, choice)?.len(), test));
+    }
+    order.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+    let queue = Mutex::new(order.into_iter().map(|(_, test)| test));
+    let sum = Mutex::new(sum);
     let work = || {
         loop {
             let next = lock(&queue).next();
@@ -204,20 +211,25 @@ fn run_one_as_root(
 
 fn skip_all(tests: &[Executable], choice: &Choice, reason: &str, sum: &mut Outcome) -> Result<()> {
     for test in tests {
-        let mut command = Command::new(&test.path);
-        let listed = output(
-            within(&mut command, test)
-                .args(["--list", "--format=terse"])
-                .args(&choice.filter),
-        )?;
-        for name in listed
-            .lines()
-            .filter_map(|line| line.strip_suffix(": test"))
-        {
+        for name in names(test, choice)? {
             sum.skip(&format!("{}::{name}", test.name), reason);
         }
     }
     Ok(())
+}
+
+/// Names of the tests of an executable that are chosen.
+fn names(test: &Executable, choice: &Choice) -> Result<Vec<String>> {
+    let mut command = Command::new(&test.path);
+    let listed = output(
+        within(&mut command, test)
+            .args(["--list", "--format=terse"])
+            .args(&choice.filter),
+    )?;
+    let tests = listed
+        .lines()
+        .filter_map(|line| line.strip_suffix(": test"));
+    Ok(tests.map(str::to_owned).collect())
 }
 
 /// As `cargo test` would start it.
