@@ -29,6 +29,12 @@ pub(super) const SLAB_BYTES: u64 = (SLAB_WORDS * 4) as u64;
 /// Words are stored in pairs, being written eight bytes at a time.
 const PAIR: u32 = 2;
 
+/// Words of a page, of which there is a whole number in a mapping.
+const PAGE_WORDS: u32 = 4096 / 4;
+
+/// So many words are mapped at a time at least, where so many are left in a slab.
+const WINDOW_WORDS: u32 = 16 * PAGE_WORDS;
+
 /// The most threads that make slabs for one table. The kernel lets each wait until no program can still see what was
 /// there before (`maybe_wait_bpf_programs` in `kernel/bpf/syscall.c`), some 10 ms; those that wait at the same time wait
 /// together.
@@ -44,8 +50,35 @@ pub(super) struct Slabs {
     /// How many may be there.
     most: usize,
     coming: Vec<JoinHandle<Made>>,
-    /// The slab that was stored in last, mapped as a whole, and its number: the next words are mostly stored there, too.
-    mapped: Option<(usize, Shared)>,
+    /// The part of a slab that was stored in last: the next words are mostly stored behind these.
+    window: Option<Window>,
+}
+
+/// A part of a slab, mapped. To map a slab as a whole takes 0.1 ms: the kernel enters each of its pages.
+struct Window {
+    /// Number of the slab.
+    slab: usize,
+    /// The first word.
+    first: u32,
+    shared: Shared,
+}
+
+impl Window {
+    /// The words of a window in which a part of a slab is to be stored.
+    fn around(part: &Range<u32>) -> Range<u32> {
+        let start = part.start / PAGE_WORDS * PAGE_WORDS;
+        let end = part.end.max(start + WINDOW_WORDS);
+        start..end.next_multiple_of(PAGE_WORDS).min(SLAB_WORDS as u32)
+    }
+
+    /// The pairs of a part of a slab, which begins with the first word of a pair; none if it is not mapped here.
+    fn pairs(&self, slab: usize, part: &Range<u32>) -> Option<&[AtomicU64]> {
+        let from = part.start.checked_sub(self.first)? / PAIR;
+        let pairs = (part.end - part.start).div_ceil(PAIR);
+        let all = self.shared.words();
+        let found = all.get(from as usize..(from + pairs) as usize);
+        found.filter(|_| slab == self.slab)
+    }
 }
 
 /// Where a slab is, or may be.
@@ -61,12 +94,6 @@ struct Slab {
     map: SlabMap,
     /// Free words, in order, no two parts touching.
     free: Vec<Range<u32>>,
-}
-
-/// The pairs of so many words from one on, which is the first of a pair.
-fn pairs_of(slab: &Shared, first: u32, words: u32) -> &[AtomicU64] {
-    let (from, pairs) = ((first / PAIR) as usize, words.div_ceil(PAIR) as usize);
-    &slab.words()[from..from + pairs]
 }
 
 /// The numbers of slabs that were to be made, and what came of each.
@@ -98,7 +125,7 @@ impl Slabs {
             _outer: outer,
             handle,
             coming: Vec::new(),
-            mapped: None,
+            window: None,
         };
         slabs.expect(1);
         Ok(slabs)
@@ -179,11 +206,11 @@ impl Slabs {
         let Some((number, first)) = self.room(wanted)? else {
             return Ok(None);
         };
-        let Some(slab) = self.mapped(number)? else {
+        let Some(pairs) = self.mapped(number, first..first + wanted)? else {
             return Ok(None);
         };
         let all = parts.iter().flat_map(|part| part.as_ref().chunks(2));
-        for (place, pair) in pairs_of(slab, first, wanted).iter().zip(all) {
+        for (place, pair) in pairs.iter().zip(all) {
             let high = pair.get(1).copied().unwrap_or(0);
             place.store(u64::from(pair[0]) | u64::from(high) << 32, Relaxed);
         }
@@ -202,29 +229,35 @@ impl Slabs {
     /// So many words, which were stored, from a place on.
     pub(super) fn read(&mut self, place: u32, words: u32) -> Result<Vec<u32>> {
         let (number, first) = slab_of(place);
-        let Some(slab) = self.mapped(number as usize)? else {
+        let before = first % PAIR;
+        let Some(pairs) = self.mapped(number as usize, first - before..first + words)? else {
             return Ok(Vec::new());
         };
-        let before = first % PAIR;
-        let pairs = pairs_of(slab, first - before, before + words).iter();
-        let all = pairs.flat_map(|pair| {
+        let all = pairs.iter().flat_map(|pair| {
             let pair = pair.load(Relaxed);
             [pair as u32, (pair >> 32) as u32]
         });
         Ok(all.skip(before as usize).take(words as usize).collect())
     }
 
-    /// A slab, mapped; none where there is none.
-    fn mapped(&mut self, number: usize) -> Result<Option<&Shared>> {
-        let is_mapped = matches!(self.mapped, Some((other, _)) if other == number);
+    /// The pairs of a part of a slab, mapped; none where there is no such slab.
+    fn mapped(&mut self, number: usize, part: Range<u32>) -> Result<Option<&[AtomicU64]>> {
+        let is_mapped =
+            { self.window.as_ref() }.is_some_and(|of| of.pairs(number, &part).is_some());
         if !is_mapped {
             let Some(Place::There(slab)) = self.slabs.get(number) else {
                 return Ok(None);
             };
-            let slab = map("SLABS", slab.map.map(), 0, SLAB_WORDS / PAIR as usize)?;
-            self.mapped = Some((number, slab));
+            let words = Window::around(&part);
+            let (skip, count) = (words.start / PAIR, (words.end - words.start) / PAIR);
+            let shared = map("SLABS", slab.map.map(), skip as usize, count as usize)?;
+            self.window = Some(Window {
+                slab: number,
+                first: words.start,
+                shared,
+            });
         }
-        Ok(self.mapped.as_ref().map(|(_, slab)| slab))
+        Ok({ self.window.as_ref() }.and_then(|of| of.pairs(number, &part)))
     }
 
     /// Gives room back. Nobody may be reading it.
@@ -354,6 +387,18 @@ mod tests {
             }
             prop_assert_eq!(free, whole(4096));
         }
+    }
+
+    #[test]
+    fn a_window_is_of_whole_pages_within_the_slab() {
+        let slab = SLAB_WORDS as u32;
+        assert_eq!(Window::around(&(0..2)), 0..WINDOW_WORDS);
+        let part = PAGE_WORDS + 2..PAGE_WORDS + 4;
+        assert_eq!(Window::around(&part), PAGE_WORDS..PAGE_WORDS + WINDOW_WORDS);
+        let large = PAGE_WORDS + 2..PAGE_WORDS * 40 + 2;
+        assert_eq!(Window::around(&large), PAGE_WORDS..PAGE_WORDS * 41);
+        assert_eq!(Window::around(&(slab - 2..slab)), slab - PAGE_WORDS..slab);
+        assert_eq!(Window::around(&(0..slab)), 0..slab);
     }
 
     #[test]
