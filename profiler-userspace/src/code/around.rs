@@ -14,8 +14,11 @@ use std::ops::Range;
 /// How far a function's beginning is looked for before an address, in bytes.
 const MAX_FUNCTION_BYTES: u64 = 64 << 10;
 
-/// How much is read at a time, in bytes.
-const WINDOW_BYTES: u64 = 4096;
+/// How much is read at first, in bytes: most functions are shorter. Then it is twice as much each time, up to the limit.
+const WINDOW_BYTES: u64 = 512;
+
+/// The most that is read at a time, in bytes.
+const MAX_WINDOW_BYTES: u64 = 4096;
 
 /// So many bytes before and behind a place tell whether a function begins there.
 const MARGIN: u64 = 32;
@@ -95,8 +98,10 @@ pub(super) fn begin(image: &Image<'_>, address: u64, gap: &Range<u64>) -> Option
 fn nearest(image: &Image<'_>, address: u64, gap: &Range<u64>, least: Sign) -> Option<(u64, Sign)> {
     let lowest = gap.start.max(address.saturating_sub(MAX_FUNCTION_BYTES));
     let mut end = address.saturating_add(1).min(gap.end);
+    let mut window = WINDOW_BYTES;
     while end > lowest {
-        let start = lowest.max(end.saturating_sub(WINDOW_BYTES));
+        let start = lowest.max(end.saturating_sub(window));
+        window = MAX_WINDOW_BYTES.min(window * 2);
         let from = gap.start.max(start.saturating_sub(MARGIN));
         let to = gap.end.min(end.saturating_add(MARGIN));
         let code = image.bytes(from, usize::try_from(to.checked_sub(from)?).ok()?);
@@ -118,8 +123,10 @@ fn nearest(image: &Image<'_>, address: u64, gap: &Range<u64>, least: Sign) -> Op
 fn end(image: &Image<'_>, address: u64, gap: &Range<u64>) -> u64 {
     let highest = gap.end.min(address.saturating_add(MAX_FUNCTION_BYTES));
     let mut start = address.saturating_add(1);
+    let mut window = WINDOW_BYTES;
     while start < highest {
-        let end = highest.min(start.saturating_add(WINDOW_BYTES));
+        let end = highest.min(start.saturating_add(window));
+        window = MAX_WINDOW_BYTES.min(window * 2);
         let from = gap.start.max(start.saturating_sub(MARGIN));
         let to = gap.end.min(end.saturating_add(MARGIN));
         let bytes = usize::try_from(to.saturating_sub(from)).unwrap_or(0);
