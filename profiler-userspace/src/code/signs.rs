@@ -44,7 +44,10 @@ pub(super) fn places(address: u64, bytes: usize) -> impl DoubleEndedIterator<Ite
 /// checks the targets of jumps.
 pub(super) fn sets_up_frame(code: &[u8]) -> bool {
     let code = code.strip_prefix(&ENDBR64).unwrap_or(code);
-    code.starts_with(b"\x55\x48\x89\xe5") || code.starts_with(b"\x55\x48\x8b\xec")
+    matches!(
+        code,
+        [0x55, 0x48, 0x89, 0xe5, ..] | [0x55, 0x48, 0x8b, 0xec, ..]
+    )
 }
 
 /// Whether at this offset something begins that stands behind the end of a function and what fills up to it.
@@ -85,7 +88,7 @@ fn follows_nops(code: &[u8], at: usize, is_end: impl Fn(&[u8]) -> bool) -> bool 
 
 /// Whether these bytes end with a return.
 fn returns(code: &[u8]) -> bool {
-    code.ends_with(b"\xc3")
+    matches!(code, [.., 0xc3])
 }
 
 /// Whether code begins with a load of a register from above the stack pointer: what code does in the middle of a function that
@@ -96,10 +99,10 @@ fn reads_stack(code: &[u8]) -> bool {
 
 /// Whether these bytes end with a return, a jump, or what never goes on.
 fn ends_function(code: &[u8]) -> bool {
-    returns(code)
-        || code.ends_with(b"\x0f\x0b")
-        || code.len() >= 5 && code[code.len() - 5] == 0xe9
-        || code.len() >= 2 && code[code.len() - 2] == 0xeb
+    matches!(
+        code,
+        [.., 0xc3] | [.., 0x0f, 0x0b] | [.., 0xe9, _, _, _, _] | [.., 0xeb, _]
+    )
 }
 
 #[cfg(test)]
