@@ -3,13 +3,13 @@
 //! In: an [`Image`]. Out: addresses. A symbol is found through the hash table that the dynamic linker uses, so a file is
 //! asked in a few small reads, however many symbols it has. See the System V ABI, chapter 5, "Dynamic Linking".
 
+use super::arch::{MODULE_NUMBER, RELATIVE, SYMBOL_ADDRESS};
 use super::image::{Image, Part, Relocation};
 use memchr::memmem;
 use object::LittleEndian as Little;
 use object::elf::{
     DT_GNU_HASH, DT_HASH, DT_NEEDED, DT_RELA, DT_RELASZ, DT_SONAME, DT_STRSZ, DT_STRTAB, DT_SYMTAB,
-    GnuHashHeader, HashHeader, PT_TLS, R_X86_64_DTPMOD64, R_X86_64_GLOB_DAT, R_X86_64_RELATIVE,
-    SHN_UNDEF, Sym64, gnu_hash, hash,
+    GnuHashHeader, HashHeader, PT_TLS, SHN_UNDEF, Sym64, gnu_hash, hash,
 };
 use object::endian::U32;
 use object::read::elf::Sym as _;
@@ -180,7 +180,7 @@ impl Image<'_> {
         self.strings.get_or_init(|| read().unwrap_or_default())
     }
 
-    /// The C library that it needs. musl calls itself `libc.so`, and distributions' is `libc.musl-x86_64.so.1`.
+    /// The C library that it needs. musl calls itself `libc.so`, and distributions' is `libc.musl-…`, with the machine in it.
     pub fn libc(&self) -> Libc {
         if self.needs("libc.musl") || self.needs("libc.so\0") {
             Libc::Musl
@@ -212,7 +212,7 @@ impl Image<'_> {
     /// The addresses into which relocations write the address of something.
     pub fn relocated_pointers_to(&self, address: u64) -> Vec<u64> {
         let relocations = self.relocations().into_iter().filter(|relocation| {
-            relocation.r_info.get(Little) == u64::from(R_X86_64_RELATIVE)
+            relocation.r_info.get(Little) == u64::from(RELATIVE)
                 && relocation.r_addend.get(Little).cast_unsigned() == address
         });
         relocations.map(|it| it.r_offset.get(Little)).collect()
@@ -223,7 +223,7 @@ impl Image<'_> {
     pub fn module_word(&self) -> Option<u64> {
         self.dynamic(DT_SYMTAB)?;
         self.relocations().into_iter().find_map(|relocation| {
-            if relocation.r_type(Little, false) != R_X86_64_DTPMOD64 {
+            if relocation.r_type(Little, false) != MODULE_NUMBER {
                 return None;
             }
             let index = relocation.r_sym(Little, false);
@@ -239,7 +239,7 @@ impl Image<'_> {
     /// case.
     pub fn slot_of(&self, name: &str) -> Option<u64> {
         let mut slots = self.relocations().into_iter().filter(|relocation| {
-            relocation.r_type(Little, false) == R_X86_64_GLOB_DAT
+            relocation.r_type(Little, false) == SYMBOL_ADDRESS
                 && self.named(relocation.r_sym(Little, false), name).is_some()
         });
         Some(slots.next()?.r_offset.get(Little))

@@ -1,17 +1,18 @@
-//! An ELF file for 64-bit x86: headers, sections, segments, and bytes by offset or address.
+//! An ELF file for a 64-bit machine whose code is known: headers, sections, segments, and bytes by offset or address.
 //!
 //! In: an open file. Out: an [`Image`]. Headers are read once, everything else in small positioned reads when it is
 //! asked for: the file may change meanwhile, and is never mapped. Trusts no number in the file. Works without section
 //! headers where these are not needed.
 
+use super::arch::MACHINE;
 use super::bounded::Bounded;
 use super::debug::Packing;
 use super::elf::name_at;
 use object::FileKind;
 use object::LittleEndian as Little;
 use object::elf::{
-    CompressionHeader64, DF_1_PIE, DT_DEBUG, DT_FLAGS_1, Dyn64, EM_X86_64, ET_EXEC, FileHeader64,
-    PF_X, PT_DYNAMIC, PT_INTERP, PT_LOAD, ProgramHeader64, Rela64, SHF_COMPRESSED, SHF_EXECINSTR,
+    CompressionHeader64, DF_1_PIE, DT_DEBUG, DT_FLAGS_1, Dyn64, ET_EXEC, FileHeader64, PF_X,
+    PT_DYNAMIC, PT_INTERP, PT_LOAD, ProgramHeader64, Rela64, SHF_COMPRESSED, SHF_EXECINSTR,
     SHF_WRITE, SHT_NOBITS, SHT_PROGBITS, SectionHeader64,
 };
 use object::pod::{Pod, from_bytes, slice_from_all_bytes};
@@ -38,7 +39,7 @@ const RELOCATION_BLOCK_BYTES: u64 = 24 << 14;
 pub type Section = SectionHeader64<Little>;
 /// The header of a segment.
 pub type ProgramHeader = ProgramHeader64<Little>;
-/// A relocation with its addend, as all of 64-bit x86 are.
+/// A relocation with its addend, as all of 64-bit machines are.
 pub type Relocation = Rela64<Little>;
 
 /// A range of an image: in memory before relocation, and in the file.
@@ -130,7 +131,7 @@ impl<'f> Image<'f> {
             _ => return Err(NoImage::NotElf),
         }
         let header = FileHeader64::<Little>::parse(data).map_err(|_| NoImage::NotElf)?;
-        let is_ours = header.endian().is_ok() && header.e_machine.get(Little) == EM_X86_64;
+        let is_ours = header.endian().is_ok() && header.e_machine.get(Little) == MACHINE;
         if !is_ours {
             return Err(NoImage::OtherMachine);
         }

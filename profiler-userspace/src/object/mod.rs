@@ -17,6 +17,7 @@ mod functions;
 pub mod image;
 mod recorded;
 mod split;
+pub(crate) mod x86_64;
 
 pub use build_id::BuildId;
 pub use debug::{Debug, DebugLink, DebugSection, Packing, SharedLink};
@@ -28,6 +29,7 @@ pub use frames::{Frame, FrameIndex, FrameSections, MAX_FRAMES_BYTES, bases};
 pub use functions::Function;
 pub use image::{Image, NoImage, Part, read_into};
 pub use recorded::{Proof, RecordedObject};
+pub(crate) use x86_64 as arch;
 
 /// A position in an object's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
