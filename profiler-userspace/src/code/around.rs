@@ -3,9 +3,10 @@
 //! In: an address, and the code around it that is not described. Out: where its function may begin, the nearest place first, and the
 //! bytes from there to where the next may. No more than 64 KiB to either side are read, however large the file is.
 
+use super::arch::padding::is_padding;
+use super::arch::signs::{Sign, places};
 use super::context;
 use super::padding;
-use super::signs::{Sign, places};
 use super::undescribed::Undescribed;
 use crate::object::Image;
 use std::fs::File;
@@ -48,8 +49,8 @@ impl<'f> Functions<'f> {
         let size = usize::try_from(gap.end.saturating_sub(gap.start));
         let size = size.ok().filter(|size| is_end && *size <= MOST_PADDING);
         let padding = size.map(|size| self.image.bytes(gap.start, size));
-        let is_behind_padding = padding
-            .is_some_and(|padding| !padding.is_empty() && padding::is_padding(&padding, gap.start));
+        let is_behind_padding =
+            padding.is_some_and(|padding| !padding.is_empty() && is_padding(&padding, gap.start));
         is_behind_padding || context::ends_stacks(&self.image, address)
     }
 

@@ -3,8 +3,8 @@
 //! In: the undescribed code of a file. Out: whether it keeps frame pointers, by a sample of its functions, which is a small part of
 //! the file, however large that is.
 
-use super::padding::ALIGNMENT;
-use super::signs::{follows_filling, places, sets_up_frame};
+use super::arch::padding::ALIGNMENT;
+use super::arch::signs::{follows_filling, places, sets_up_frame};
 use crate::object::Part;
 use crate::object::image::read_at;
 use std::fs::File;
@@ -57,7 +57,7 @@ pub(super) fn keeps_frame_pointers(file: &File, gaps: &[Part]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::code::signs::INT3;
+    use crate::code::arch::signs::INT3;
     use std::io::Write as _;
 
     /// A function of this many bytes, filled up to a multiple of 16.

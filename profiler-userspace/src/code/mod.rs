@@ -1,6 +1,6 @@
 //! Machine code that no symbol names: where its functions begin, and what the file says of them besides.
 //!
-//! In: an open ELF file for 64-bit x86, and addresses in its code. Out: for each the [`Function`] that it lies in. Reads what
+//! In: an open ELF file, and addresses in its code. Out: for each the [`Function`] that it lies in. Reads what
 //! other tables than those of symbols give away: unwind descriptions, linkage tables, the entry point, arrays of functions,
 //! dynamic symbols, and, where these leave a gap, the bytes before the address. Files may be hostile: every read has
 //! a bound, and what contradicts itself is nothing known.
@@ -15,9 +15,9 @@ mod listed;
 pub(crate) mod listing;
 mod padding;
 mod relocations;
-mod signs;
 mod start;
 mod undescribed;
+mod x86_64;
 
 pub(crate) use around::Functions;
 #[cfg(test)]
@@ -29,6 +29,7 @@ use crate::object::{Elf, ElfAddress, Image};
 use descriptions::Descriptions;
 use std::fs::File;
 use std::ops::Range;
+use x86_64 as arch;
 
 /// Name or beginning of the function at an address.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,13 +1,10 @@
 //! Filling between functions.
 //!
-//! In: bytes, or an address in an image. Out: whether they are filling, and where it ends.
+//! In: an address in an image. Out: where filling that begins there ends.
 
+use super::arch::padding::{ALIGNMENT, is_padding};
 use crate::object::Image;
 use crate::object::image::read_at;
-use iced_x86::{Decoder, DecoderOptions, Mnemonic};
-
-/// Compilers, assemblers and linkers begin functions at multiples of this, unless they pack them.
-pub(super) const ALIGNMENT: u64 = 16;
 
 /// The first byte that is no padding: an address behind a function, up to which linkers align the next.
 pub(super) fn skip(image: &Image<'_>, address: u64) -> u64 {
@@ -23,14 +20,4 @@ pub(super) fn skip(image: &Image<'_>, address: u64) -> u64 {
         true => aligned,
         false => address,
     }
-}
-
-/// Whether these bytes behind a function are no code that runs.
-pub(super) fn is_padding(bytes: &[u8], address: u64) -> bool {
-    let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
-    let all_zero = bytes.iter().all(|&byte| byte == 0);
-    all_zero
-        || decoder
-            .iter()
-            .all(|instruction| matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Int3))
 }

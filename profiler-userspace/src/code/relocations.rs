@@ -1,12 +1,12 @@
 //! Relocations of an image: values that the loader writes, and the symbols that they are of.
 //!
-//! In: relocations with addends, as all of 64-bit x86 are. Out: addends or names of those at some places. See the System V
-//! ABI, AMD64 supplement, section 4.4.
+//! In: relocations with addends, as those of 64-bit machines are. Out: addends or names of those at some places.
 
+use crate::object::arch::{INDIRECT, RELATIVE};
 use crate::object::image::read_at;
 use crate::object::{Elf, Image, Part};
 use object::LittleEndian as Little;
-use object::elf::{R_X86_64_IRELATIVE, R_X86_64_RELATIVE, SHT_RELA, Sym64};
+use object::elf::{SHT_RELA, Sym64};
 use object::pod::from_bytes;
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ pub(super) fn each_relative(image: &Image<'_>, parts: &[Part], mut visit: impl F
         image.each_relocation(section.into(), |_, relocation| {
             let place = relocation.r_offset.get(Little);
             let within = |part: &Part| part.addresses().contains(&place);
-            if relocation.r_type(Little, false) == R_X86_64_RELATIVE && parts.iter().any(within) {
+            if relocation.r_type(Little, false) == RELATIVE && parts.iter().any(within) {
                 visit(place, relocation.r_addend.get(Little).cast_unsigned());
             }
         });
@@ -34,7 +34,7 @@ pub(super) fn each_address(image: &Image<'_>, mut visit: impl FnMut(u64)) {
     for section in image.sections_of_type(SHT_RELA) {
         image.each_relocation(section.into(), |_, relocation| {
             let kind = relocation.r_type(Little, false);
-            if matches!(kind, R_X86_64_RELATIVE | R_X86_64_IRELATIVE) {
+            if matches!(kind, RELATIVE | INDIRECT) {
                 visit(relocation.r_addend.get(Little).cast_unsigned());
             }
         });

@@ -4,14 +4,14 @@
 //! relocations and data lead. Described code is searched for the bytes of calls and addresses; what is found counts
 //! only where an instruction begins. Files may be hostile: every read has a bound.
 
-use super::context;
+use super::arch::padding::{ALIGNMENT, is_padding};
+use super::arch::start::is_start;
+use super::arch::{context, references};
 use super::kept;
 use super::listed::listed;
-use super::padding::ALIGNMENT;
 use super::{relocations, start};
 use crate::object::image::read_at;
 use crate::object::{Elf, Image, Part};
-use iced_x86::{Decoder, DecoderOptions, Mnemonic, Register};
 use std::fs::File;
 use std::ops::Range;
 
@@ -112,7 +112,7 @@ impl Undescribed {
         for gap in gaps {
             let bytes = gap.bytes.min(left);
             let bytes = read_at(file, gap.offset, usize::try_from(bytes).unwrap_or(0));
-            if !is_padding(&bytes) {
+            if !is_padding(&bytes, gap.address) {
                 left -= bytes.len() as u64;
                 found.parts.push((gap.address, bytes));
             }
@@ -238,33 +238,6 @@ fn ends_of_stacks(file: &File, gaps: &[Part]) -> Vec<Range<u64>> {
     ends
 }
 
-/// Whether this is the code at which the kernel starts a program: it clears the frame pointer, or takes what is on the
-/// stack (System V ABI, AMD64 supplement, section 3.4.1).
-fn is_start(code: &[u8]) -> bool {
-    let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
-    let first = decoder
-        .iter()
-        .find(|instruction| instruction.mnemonic() != Mnemonic::Endbr64);
-    first.is_some_and(|first| match first.mnemonic() {
-        Mnemonic::Xor => first.op0_register().full_register() == Register::RBP,
-        Mnemonic::Mov => first.op1_register() == Register::RSP,
-        _ => false,
-    })
-}
-
-/// Whether nothing here runs.
-fn is_padding(bytes: &[u8]) -> bool {
-    let bytes = match bytes.iter().position(|&byte| byte != 0) {
-        // Linkers fill up with zeros at the end.
-        Some(_) => bytes,
-        None => return true,
-    };
-    let mut decoder = Decoder::new(64, bytes, DecoderOptions::NONE);
-    decoder
-        .iter()
-        .all(|instruction| matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Int3))
-}
-
 /// Bytes that may be an instruction that refers to undescribed code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Reference {
@@ -321,27 +294,19 @@ impl Search<'_> {
         });
     }
 
-    /// Finds what may be calls, jumps and `lea reg, [rip+n]`.
+    /// Finds what may be instructions that refer to other code.
     fn code(&mut self, file: &File, part: Part) {
         self.blocks(file, part, &mut |search, address, block| {
-            for (place, window) in block.windows(7).enumerate() {
-                // Where the four bytes of the distance are.
-                let distance = match window {
-                    [0xe8 | 0xe9, ..] => 1,
-                    [0x48 | 0x4c, 0x8d, operands, ..] if operands & 0xc7 == 0x05 => 3,
-                    _ => continue,
-                };
-                let Some(&bytes) = window[distance..].first_chunk::<4>() else {
+            for (place, window) in block.windows(references::BYTES).enumerate() {
+                let at = address.wrapping_add(place as u64);
+                let Some((target, is_call)) = references::target(window, at) else {
                     continue;
                 };
-                let at = address.wrapping_add(place as u64);
-                let behind = at.wrapping_add(distance as u64 + 4);
-                let target = behind.wrapping_add_signed(i32::from_le_bytes(bytes).into());
                 if search.wants(target) && search.references.len() < MAX_FOUND {
                     search.references.push(Reference {
                         at,
                         target,
-                        is_call: window[0] == 0xe8,
+                        is_call,
                     });
                 }
             }
@@ -371,35 +336,16 @@ fn confirm(
         }
         let bytes = usize::try_from(around.end - around.start).unwrap_or(usize::MAX);
         let code = image.bytes(around.start, bytes.min(BLOCK_BYTES));
-        let mut decoder = Decoder::with_ip(64, &code, around.start, DecoderOptions::NONE);
         let mut wanted = wanted.into_iter().peekable();
-        while decoder.can_decode() && wanted.peek().is_some() {
-            let ip = decoder.decode().ip();
+        for ip in references::instructions(&code, around.start) {
+            if wanted.peek().is_none() {
+                break;
+            }
             while let Some(reference) = wanted.next_if(|reference| reference.at <= ip) {
                 if reference.at == ip {
                     visit(reference);
                 }
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_kernels_way_in_is_known_by_its_first_instruction() {
-        assert!(is_start(b"\x48\x89\xe7\xe8\0\0\0\0"));
-        assert!(is_start(b"\xf3\x0f\x1e\xfa\x31\xed"));
-        assert!(!is_start(b"\x55\x48\x89\xe5"));
-        assert!(!is_start(b""));
-    }
-
-    #[test]
-    fn filling_is_no_code() {
-        assert!(is_padding(b"\0\0\0\0\0"));
-        assert!(is_padding(b"\x0f\x1f\x40\x00\x90\xcc"));
-        assert!(!is_padding(b"\x90\xc3"));
     }
 }

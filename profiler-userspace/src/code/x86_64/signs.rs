@@ -6,11 +6,11 @@ use super::context::ENDBR64;
 use super::padding::{ALIGNMENT, is_padding};
 
 /// The byte that fills the space between functions where it does not run.
-pub(super) const INT3: u8 = 0xcc;
+pub(in crate::code) const INT3: u8 = 0xcc;
 
 /// A sign that a function begins at a place, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Sign {
+pub(in crate::code) enum Sign {
     /// It sets up a frame, or follows what never runs.
     Certain,
     /// Before it stand a return, and instructions that do nothing.
@@ -21,7 +21,7 @@ pub(super) enum Sign {
 
 impl Sign {
     /// That at an offset in code, as far as the bytes around it tell.
-    pub(super) fn at(code: &[u8], at: usize) -> Option<Self> {
+    pub(in crate::code) fn at(code: &[u8], at: usize) -> Option<Self> {
         if sets_up_frame(&code[at..]) || follows_int3(code, at) {
             Some(Self::Certain)
         } else if follows_nops(code, at, returns) {
@@ -35,14 +35,17 @@ impl Sign {
 }
 
 /// The offsets in so many bytes of code, the first at this address, where a function can begin.
-pub(super) fn places(address: u64, bytes: usize) -> impl DoubleEndedIterator<Item = usize> {
+pub(in crate::code) fn places(
+    address: u64,
+    bytes: usize,
+) -> impl DoubleEndedIterator<Item = usize> {
     let first = (address.next_multiple_of(ALIGNMENT) - address) as usize;
     (first..bytes).step_by(ALIGNMENT as usize)
 }
 
 /// Whether a function sets up its frame in its first instructions: `push rbp; mov rbp, rsp`, behind `endbr64` where the processor
 /// checks the targets of jumps.
-pub(super) fn sets_up_frame(code: &[u8]) -> bool {
+pub(in crate::code) fn sets_up_frame(code: &[u8]) -> bool {
     let code = code.strip_prefix(&ENDBR64).unwrap_or(code);
     matches!(
         code,
@@ -51,7 +54,7 @@ pub(super) fn sets_up_frame(code: &[u8]) -> bool {
 }
 
 /// Whether at this offset something begins that stands behind the end of a function and what fills up to it.
-pub(super) fn follows_filling(code: &[u8], at: usize) -> bool {
+pub(in crate::code) fn follows_filling(code: &[u8], at: usize) -> bool {
     follows_int3(code, at) || follows_nops(code, at, returns)
 }
 
