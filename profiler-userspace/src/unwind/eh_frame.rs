@@ -9,7 +9,7 @@ mod usual;
 use super::found::{Change, Found, Stretch, count};
 use super::program::{Effect, Factors, Nonsense, Program, State};
 use super::source::Sources;
-use super::{go, x86_64};
+use super::{arch, go};
 use crate::code::GoFunctions;
 use gimli::{
     BaseAddresses, CallFrameInstruction, CieOrFde, CommonInformationEntry, DebugFrame, EhFrame,
@@ -72,7 +72,7 @@ fn describe_linkage(sources: &Sources, found: &mut Found) {
             continue;
         }
         let first = count(found.changes.len());
-        for (after, rule) in x86_64::linkage(&section.bytes) {
+        for (after, rule) in arch::linkage(&section.bytes) {
             let rule = found.rules.place(rule);
             found.changes.push(Change { after, rule });
         }
@@ -318,14 +318,14 @@ where
                 }
             }
         }
-        if entry.return_address_register().0 != x86_64::RETURN_ADDRESS {
+        if entry.return_address_register().0 != arch::RETURN_ADDRESS {
             initial = Err(Nonsense);
         }
         let is_usual = entry.fde_address_encoding() == Some(usual::ENCODING)
             && factors.code == 1
             && factors.stack == -8
             && !entry.is_signal_trampoline()
-            && initial.as_ref().is_ok_and(x86_64::begins_as_usual);
+            && initial.as_ref().is_ok_and(arch::begins_as_usual);
         Some(Common {
             is_usual,
             entry,
@@ -418,7 +418,7 @@ struct Noting<'f> {
 
 impl Noting<'_> {
     fn note(&mut self, after: u32, state: &State) {
-        self.note_rule(after, x86_64::rule(state, self.signal));
+        self.note_rule(after, arch::rule(state, self.signal));
     }
 
     fn note_rule(&mut self, after: u32, rule: Rule) {

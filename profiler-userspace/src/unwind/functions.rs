@@ -3,8 +3,8 @@
 //! In: a file, addresses in it, and what of the code around each has no rows. Out: [`ReadFunction`]s, whose rules are their own.
 //! Code that cannot be followed gets no row.
 
+use super::arch::{assembly, set_up};
 use super::found::Found;
-use super::{assembly, set_up};
 use crate::code::{self, Undescribed};
 use profiler_common::abi::Rule;
 use std::fs::File;

@@ -5,10 +5,9 @@
 //! file's unwind sections, and trusts no size in a file. Only [`loader`] and [`offline`] touch the machine.
 //!
 //! [`source`] finds the sections, [`eh_frame`] reads their descriptions, those of a large one as far as [`index`] says, [`program`] runs the instructions of
-//! one, [`x86_64`] turns the result into rules, [`go`] makes those of Go's functions, [`assembly`] those of code that
+//! one, [`arch`] turns the result into rules, [`go`] makes those of Go's functions, [`arch::assembly`] those of code that
 //! nothing describes, and [`compact`] lays them out.
 
-mod assembly;
 mod compact;
 mod eh_frame;
 mod expression;
@@ -22,7 +21,6 @@ mod program;
 #[cfg(test)]
 mod proof;
 mod rules;
-mod set_up;
 mod show;
 mod source;
 #[cfg(test)]
@@ -39,6 +37,7 @@ use profiler_common::abi::{PageRows, Row, Rule, TABLE_PAGE_BITS};
 use profiler_common::walk::bisect::Span;
 use std::fs::File;
 use std::ops::Range;
+use x86_64 as arch;
 
 /// How many bytes of Go's own table make one of rows, at least.
 const GO_TABLE_SHARE: u64 = 4;
@@ -208,7 +207,7 @@ impl UnwindTable {
                     found.add_where_silent(|found| found.add_alike(ranges, Rule::ROOT));
                 }
                 WithoutTable::Readable(Some(code)) => {
-                    found.add_where_silent(|found| assembly::describe(&code, found));
+                    found.add_where_silent(|found| arch::assembly::describe(&code, found));
                 }
                 WithoutTable::Readable(None) => found.statistics.has_unread = true,
             }

@@ -1,10 +1,10 @@
 //! Runs the unwind instructions of one description.
 //!
 //! In: instructions, one at a time. Out: the [`State`] after each. Knows nothing of the machine:
-//! [`registers`](super::x86_64::registers) says which registers are followed. See DWARF 5, section 6.4.2.
+//! [`registers`](super::arch::registers) says which registers are followed. See DWARF 5, section 6.4.2.
 
+use super::arch::registers::{FOLLOWED, followed};
 use super::expression::Expression;
-use super::x86_64::registers::{FOLLOWED, followed};
 use gimli::{CallFrameInstruction, EndianSlice, LittleEndian, Register, UnwindSection};
 
 /// How many states may be pushed (`DW_CFA_remember_state`); compilers push one.

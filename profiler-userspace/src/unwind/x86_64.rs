@@ -3,7 +3,10 @@
 //! In: the state after unwind instructions. Out: the [`Rule`] that expresses it, or that no rule does. All
 //! that user space knows of the machine is here; see the System V ABI, AMD64 supplement, section 3.6.
 
+pub(super) mod assembly;
+pub(super) mod go;
 pub(super) mod registers;
+pub(super) mod set_up;
 
 pub(super) use registers::RETURN_ADDRESS;
 

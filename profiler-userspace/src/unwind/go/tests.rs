@@ -1,10 +1,12 @@
 //! Rows of Go's functions: of real programs against what reading their code gives and against their `.debug_frame`, and of
 //! tables that are damaged.
 
+use super::arch::go::by_pointer;
 use super::*;
 use crate::code::testing::{build, toolchains};
 use crate::object::{ElfAddress, Image};
 use crate::unwind::UnwindTable;
+use profiler_common::abi::{Origin, Slot};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
@@ -50,7 +52,10 @@ fn frames(path: &Path) -> Vec<(Frames, Vec<u8>)> {
 }
 
 /// The rule at each of these offsets, which ascend.
-fn rules_at(changes: &[(u32, Rule)], offsets: impl Iterator<Item = u32>) -> Vec<Rule> {
+pub(in crate::unwind) fn rules_at(
+    changes: &[(u32, Rule)],
+    offsets: impl Iterator<Item = u32>,
+) -> Vec<Rule> {
     let rule = |at: u32| {
         let behind = changes.partition_point(|(after, _)| *after <= at);
         changes[..behind]
@@ -72,10 +77,10 @@ fn rows_of_compiled_functions_are_those_that_reading_the_code_gives() {
                 continue;
             }
             functions += 1;
-            let quick = compiled(&frames.sizes, |place| {
+            let quick = arch::go::compiled(&frames.sizes, |place| {
                 *style.get_or_insert_with(|| Prologue::of(&code, place))
             });
-            let read = assembly::rules(&code, &frames.sizes, false, Switch::Unknown);
+            let read = arch::go::assembly::rules(&code, &frames.sizes, false, Switch::Unknown);
             let offsets = || read.iter().map(|(after, _)| *after);
             let pairs = rules_at(&quick, offsets())
                 .into_iter()
@@ -205,55 +210,13 @@ fn the_runtime_s_own_functions_have_the_rules_that_it_follows_itself() {
                 .find(|(name, _)| name.starts_with("runtime.sigreturn"));
             let (_, back) = back.expect("a way back from signals");
             for at in [back.start - 1, back.start, back.start + 7] {
-                assert_eq!(table.rule_at(ElfAddress(at)), Some(x86_64::SIGNAL_RETURN));
+                assert_eq!(table.rule_at(ElfAddress(at)), Some(arch::SIGNAL_RETURN));
             }
         }
     }
 }
 
 /// How a frame of 24 bytes is made and left in both ways, and `ret`.
-const PUSHED: &[u8] = &[
-    0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10, 0x90, 0x48, 0x83, 0xc4, 0x10, 0x5d, 0xc3,
-];
-const STORED: &[u8] = &[
-    0x48, 0x83, 0xec, 0x18, 0x48, 0x89, 0x6c, 0x24, 0x10, 0x48, 0x8d, 0x6c, 0x24, 0x10, 0x90, 0x48,
-    0x8b, 0x6c, 0x24, 0x10, 0x48, 0x83, 0xc4, 0x18, 0xc3,
-];
-
-#[test]
-fn the_frame_pointer_is_the_caller_s_until_it_is_saved() {
-    let sizes = [(1, 0), (8, 8), (13, 24), (14, 8), (15, 0)];
-    let kept = frame(24, saved());
-    let wanted = [
-        (0, frame(0, Slot::SAME)),
-        (1, frame(8, saved())),
-        (8, kept),
-        (13, frame(8, saved())),
-        (14, frame(0, Slot::SAME)),
-    ];
-    assert_eq!(compiled(&sizes, |_| Prologue::Push), wanted);
-    let read = assembly::rules(PUSHED, &sizes, false, Switch::Unknown);
-    assert_eq!(rules_at(&read, 0..15), rules_at(&wanted, 0..15));
-    let sizes = [(4, 0), (24, 24), (25, 0)];
-    let wanted = [
-        (0, frame(0, Slot::SAME)),
-        (4, frame(24, Slot::SAME)),
-        (9, kept),
-        (24, frame(0, Slot::SAME)),
-    ];
-    assert_eq!(compiled(&sizes, |_| Prologue::Store), wanted);
-    let read = assembly::rules(STORED, &sizes, false, Switch::Unknown);
-    assert_eq!(rules_at(&read, 0..25), rules_at(&wanted, 0..25));
-}
-
-#[test]
-fn sizes_that_no_frame_has_are_no_rule() {
-    for size in [-8, 4, i32::MAX, i32::MIN] {
-        assert_eq!(frame(size, saved()), Rule::MISSING);
-        compiled(&[(4, size), (8, 8)], |_| Prologue::Store);
-    }
-}
-
 #[test]
 fn a_damaged_program_is_read_without_a_panic_and_in_proportion() {
     use std::os::unix::fs::FileExt as _;

@@ -3,7 +3,7 @@
 //! In: its bytes. Out: its rules, by one pass over the instructions: from the set-up on the frame pointer leads to the caller, up
 //! to each `pop rbp` or `leave` and what leaves the function behind it. None where it does anything else with the register.
 
-use super::found::{Change, Found, Stretch, count};
+use crate::unwind::found::{Change, Found, Stretch, count};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use profiler_common::abi::Rule;
 
@@ -11,7 +11,7 @@ use profiler_common::abi::Rule;
 const MAX_BETWEEN: usize = 3;
 
 /// The rules of the function that these bytes begin with, whose first has the address `begin`. Bytes behind the function may follow.
-pub(super) fn describe(begin: u64, bytes: &[u8]) -> Option<Found> {
+pub(in crate::unwind) fn describe(begin: u64, bytes: &[u8]) -> Option<Found> {
     let mut found = Found::default();
     let mut decoder = Decoder::with_ip(64, bytes, begin, DecoderOptions::NONE);
     let mut instruction = decoder.decode();

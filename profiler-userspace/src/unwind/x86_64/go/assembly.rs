@@ -14,7 +14,7 @@ use profiler_common::abi::{Rule, Slot};
 /// Frame that a walk goes on with from a function that has changed to another stack, if its frame
 /// pointer is not its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Switch {
+pub(in crate::unwind) enum Switch {
     /// Nothing: walks end.
     Root,
     /// Its caller's frame, by frame pointer. Before Go 1.21 these functions kept no record of their own; the caller itself
@@ -50,7 +50,7 @@ struct State {
 
 /// The rules of a function, each with the offset from which it holds. `moves_stack` tells whether sizes are all that is
 /// done to the stack pointer.
-pub(super) fn rules(
+pub(in crate::unwind) fn rules(
     code: &[u8],
     sizes: &[(u64, i32)],
     moves_stack: bool,

@@ -5,7 +5,7 @@
 use super::state::{Base, KEPT, RBP, RBX, RSP, State, Value};
 use crate::unwind::expression::Expression;
 use crate::unwind::program::{self, Saved};
-use crate::unwind::x86_64;
+use crate::unwind::x86_64::{self, registers};
 use profiler_common::abi::Rule;
 
 /// DWARF's numbers of the registers, by those of instructions (System V ABI, AMD64 supplement, figure 3.36).
@@ -43,11 +43,11 @@ pub(super) fn rule(state: &State) -> Rule {
         }
     }
     for register in [RBX, RBP] {
-        if let Some(place) = x86_64::registers::followed(DWARF[register]) {
+        if let Some(place) = registers::followed(DWARF[register]) {
             described.saved[place] = saved(state, register);
         }
     }
-    let place = x86_64::registers::followed(x86_64::RETURN_ADDRESS);
+    let place = registers::followed(registers::RETURN_ADDRESS);
     if let Some(place) = place {
         described.saved[place] = Saved::Offset(-8);
     }

@@ -20,13 +20,13 @@ mod tests;
 mod visited;
 mod walk;
 
-use super::found::{Change, Found, Stretch, count};
 use crate::code::Undescribed;
+use crate::unwind::found::{Change, Found, Stretch, count};
 use foldhash::{HashMap, HashMapExt as _};
 use profiler_common::abi::Rule;
 
 /// Adds rows for undescribed code.
-pub(super) fn describe(code: &Undescribed, found: &mut Found) {
+pub(in crate::unwind) fn describe(code: &Undescribed, found: &mut Found) {
     let walk = flow::follow(code);
     let mut rules = HashMap::new();
     let mut open: Option<(u64, Stretch)> = None;
