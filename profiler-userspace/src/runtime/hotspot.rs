@@ -61,7 +61,7 @@ fn words(tables: &Tables, version: u64) -> Option<Box<Words>> {
         elements: field("GrowableArray<int>._data")?,
         heap_memory: field("CodeHeap._memory")?.checked_add(memory)?,
         heap_segments: field("CodeHeap._segmap")?.checked_add(memory)?,
-        // `CodeCacheSegmentSize` is 128 wherever C2 is (`globals_x86.hpp`).
+        // `CodeCacheSegmentSize` is 128 wherever C2 is (the machine's `globals_….hpp`).
         segment_bits: 7,
         heap_block: size("HeapBlock")?,
         block_length: field("HeapBlock::Header._length")?,

@@ -4,13 +4,13 @@
 //! not: it is the largest function near those that are. Where it keeps what, its instructions say; offsets are those of the
 //! versions' headers.
 
-mod assembly;
 mod function;
 mod names;
 mod proto;
 
 pub(super) use function::{complete, complete_with, lines, twice};
 
+use super::arch;
 use super::cold::{cold_part, larger, largest};
 use super::{Detected, Words, search};
 use crate::object::Image;
@@ -154,7 +154,7 @@ fn words(
     create: Option<u64>,
     version: &Version,
 ) -> Result<Box<Words>, &'static str> {
-    let is_loop = |function: &Range<u64>| assembly::takes_codes(image, function, version.codes);
+    let is_loop = |function: &Range<u64>| arch::lua::takes_codes(image, function, version.codes);
     let execute = match create {
         Some(create) => {
             let near = create.saturating_sub(NEAR)..create.saturating_add(NEAR);
@@ -168,7 +168,7 @@ fn words(
     for &(place, word) in version.words {
         words[place] = word;
     }
-    assembly::put(image, &execute, &mut words)
+    arch::lua::put(image, &execute, &mut words)
         .ok_or("its loop keeps its calls where they cannot be followed")?;
     [words[at::LOOP], words[at::LOOP + 1]] = [execute.start, execute.end];
     if let Some(cold) = cold_part(image, execute.start) {

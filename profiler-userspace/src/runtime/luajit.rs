@@ -1,7 +1,7 @@
 //! LuaJIT 2.1: how it is recognized, what its functions are called.
 //!
 //! In: an object's file. Out: a descriptor. The interpreter is one piece of assembly, with one entry in `.eh_frame` that says
-//! that its native frame has 80 bytes. Where a `global_State` keeps the running `lua_State`, its instructions say, which differ
+//! how large its native frame is. Where a `global_State` keeps the running `lua_State`, its instructions say, which differ
 //! from build to build.
 
 mod function;
@@ -10,6 +10,7 @@ mod proto;
 
 pub(super) use function::{complete, lines};
 
+use super::arch::luajit::{FRAME_BYTES, current_state};
 use super::cold::largest_with_frame;
 use super::{Detected, Words};
 use crate::object::Image;
@@ -52,8 +53,6 @@ pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
 
 /// How far the parts of the library lie from each other, at most.
 const NEAR: u64 = 1 << 20;
-/// Bytes of the interpreter's native frame.
-const FRAME_BYTES: u64 = 80;
 /// The interpreter is no smaller, and not much larger.
 const SMALLEST: u64 = 8 << 10;
 const LARGEST: u64 = 64 << 10;
@@ -75,26 +74,6 @@ fn words(image: &Image<'_>, near: u64) -> Result<Box<Words>, &'static str> {
     Ok(Box::new(words))
 }
 
-/// Where `cur_L` is in a `global_State`: `lj_vm_call` adds to that what leads to the table of instructions, in r14, and stores the
-/// state relative to that.
-fn current_state(code: &[u8]) -> Option<u64> {
-    let number = |bytes: &[u8]| Some(i32::from_le_bytes(bytes.get(..4)?.try_into().ok()?));
-    // add $imm32, %r14
-    let table = code.windows(7).find_map(|bytes| {
-        let distance = bytes.strip_prefix(&[0x49, 0x81, 0xc6])?;
-        number(distance)
-    })?;
-    // mov %rbp, disp32(%r14); movl $-1, disp32(%r14)
-    let state = code.windows(18).find_map(|bytes| {
-        let rest = bytes.strip_prefix(&[0x49, 0x89, 0xae])?;
-        let marks = &rest[4..];
-        let is_followed = marks.starts_with(&[0x41, 0xc7, 0x86]) && marks[7..] == [0xff; 4];
-        is_followed.then(|| number(rest))?
-    })?;
-    let place = i64::from(table) + i64::from(state);
-    u64::try_from(place).ok().filter(|place| *place < 4096)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,18 +92,6 @@ mod tests {
         let words = detected.words.unwrap();
         assert!(words[at::LOOP + 1] - words[at::LOOP] > SMALLEST);
         assert_eq!(words[at::CURRENT_STATE], 0x170);
-    }
-
-    #[test]
-    fn the_running_state_is_where_the_interpreter_puts_it() {
-        let mut code = vec![0x90; 8];
-        code.extend([0x49, 0x81, 0xc6, 0xa8, 0x0f, 0, 0, 0x90]);
-        code.extend([0x49, 0x89, 0xae, 0xc8, 0xf1, 0xff, 0xff]);
-        code.extend([
-            0x41, 0xc7, 0x86, 0x10, 0xf1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
-        ]);
-        assert_eq!(current_state(&code), Some(0x170));
-        assert_eq!(current_state(&code[..20]), None);
     }
 
     #[test]

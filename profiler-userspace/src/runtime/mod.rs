@@ -17,6 +17,7 @@ mod php;
 mod ruby;
 mod search;
 mod v8;
+mod x86_64;
 
 pub use memory::TargetMemory;
 
@@ -30,6 +31,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
+use x86_64 as arch;
 
 /// The words of a descriptor.
 pub type Words = [u64; DESCRIPTOR_WORDS];

@@ -4,9 +4,8 @@
 //! next instruction in its `CallInfo` wherever it calls something, and everything that calls it has the `lua_State` as its own
 //! first argument.
 
-use super::super::Words;
-use super::super::cold;
 use crate::object::Image;
+use crate::runtime::{Words, cold};
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess,
     OpKind, Register,
@@ -31,7 +30,11 @@ enum Place {
 }
 
 /// Whether a function goes on by some bits of a number, over and over, and stores its next instruction as the loop does.
-pub(super) fn takes_codes(image: &Image<'_>, function: &Range<u64>, codes: u32) -> bool {
+pub(in crate::runtime) fn takes_codes(
+    image: &Image<'_>,
+    function: &Range<u64>,
+    codes: u32,
+) -> bool {
     /// Between the bits and the jump.
     const BETWEEN: usize = 12;
     let Some(code) = Code::read(image, function.clone()) else {
@@ -56,7 +59,11 @@ pub(super) fn takes_codes(image: &Image<'_>, function: &Range<u64>, codes: u32) 
 
 /// Says where the loop has its `CallInfo` and its next instruction, and if a walk does not follow the former, where it returns to and
 /// where the `lua_State` is then.
-pub(super) fn put(image: &Image<'_>, execute: &Range<u64>, words: &mut Words) -> Option<()> {
+pub(in crate::runtime) fn put(
+    image: &Image<'_>,
+    execute: &Range<u64>,
+    words: &mut Words,
+) -> Option<()> {
     let code = Code::read(image, execute.clone())?;
     let instructions = code.instructions();
     let saved = 8 * words[at::CALL_INSTRUCTION];
