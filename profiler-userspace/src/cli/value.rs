@@ -32,7 +32,7 @@ impl Owners {
 /// No Linux gives out a higher PID (`PID_MAX_LIMIT` in `include/linux/threads.h`).
 const HIGHEST_ID: u32 = 1 << 22;
 
-/// No Linux numbers CPUs higher (`NR_CPUS` in `arch/x86/Kconfig` with `MAXSMP`); without a limit,
+/// No Linux numbers CPUs higher (`NR_CPUS` with `MAXSMP`); without a limit,
 /// `-C 0-4000000000` would fill the memory.
 const HIGHEST_CPU: u32 = 8191;
 

@@ -33,7 +33,7 @@ pub(super) fn fault_layout(btf: &Btf<'_>, structs: &Structs<'_>) -> Result<Fault
     all(&["page_fault_user", "page_fault_kernel"])?;
     let layout = FaultLayout::ask(|path| structs.find(path)).map_err(|path| path.join("."))?;
     // If mappings have locks of their own (Linux 6.4), a fault that waited for a page read by another is
-    // retried under another lock and is then a minor one (`do_user_addr_fault` in `arch/x86/mm/fault.c`).
+    // retried under another lock and is then a minor one (the machine's `fault.c`).
     if structs.find(MAPPING_LOCKS).is_none() {
         return Ok(FaultLayout {
             task_switches: 0,

@@ -34,6 +34,7 @@ mod wait_reason;
 pub mod wall;
 mod widen;
 mod windows;
+pub(crate) mod x86_64;
 
 pub use call_tree::{CallTree, Node, TreeSample};
 pub use code_places::{Code, CodePlace, CodePlaces, FrameId};
@@ -54,6 +55,7 @@ pub use view::View;
 pub use wait_reason::WaitReason;
 
 pub use windows::{MOST_WINDOWS, WindowIndex, WindowTotals};
+pub(crate) use x86_64 as arch;
 
 use foldhash::fast::RandomState;
 use std::hash::Hash;

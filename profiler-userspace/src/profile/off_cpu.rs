@@ -5,6 +5,7 @@
 //! Never: touches a user stack.
 
 use super::FrameKind;
+use super::arch::INTERRUPT_ENTRIES;
 use super::model::Profile;
 use super::normalized::{LocationIndex, NormalizedStack, NormalizedStackIndex};
 use super::off_cpu_view::OffCpuView;
@@ -124,17 +125,11 @@ fn has_mark(
     false
 }
 
-/// Whether a kernel function is where interrupts come in (`arch/x86/include/asm/idtentry.h`; the last two by FRED, in
-/// `arch/x86/entry/entry_fred.c`).
+/// Whether a kernel function is where interrupts come in.
 pub fn is_interrupt(name: &str) -> bool {
-    const ENTRIES: [&str; 5] = [
-        "asm_sysvec_",
-        "asm_common_interrupt",
-        "asm_exc_nmi",
-        "fred_sysvec_",
-        "common_interrupt",
-    ];
-    ENTRIES.iter().any(|start| name.starts_with(start))
+    INTERRUPT_ENTRIES
+        .iter()
+        .any(|start| name.starts_with(start))
 }
 
 /// Whether a kernel function is on the way back from an interrupt, where threads are preempted (`kernel/entry/common.c`).

@@ -11,9 +11,9 @@ pub enum RawFrame {
     Native(u64),
     /// The same of the kernel's code.
     Kernel(u64),
-    /// A system call, by its number on x86-64.
+    /// A system call, by its number on the machine that was recorded.
     SystemCall(u32),
-    /// A system call of a 32-bit program, by its number on x86.
+    /// A system call of a 32-bit program, by its number there.
     CompatSystemCall(u32),
     /// A lock of the kernel's, by the flags of what is waited for (`include/trace/events/lock.h`).
     KernelLock(u32),

@@ -296,8 +296,7 @@ fn address_of(symbols: &Path, wanted: &str) -> Option<u64> {
     found.flatten().filter(|address| *address != 0)
 }
 
-/// The first address of the file's code, where the kernel has [`FIRST`] (`arch/x86/kernel/vmlinux.lds.S`; on
-/// arm64 `.head.text` begins there).
+/// The first address of the file's code, where the kernel has [`FIRST`] (`vmlinux.lds.S` of each machine).
 fn code_begins(elf: &Elf) -> Option<u64> {
     let sections = elf.code.iter().flatten();
     sections

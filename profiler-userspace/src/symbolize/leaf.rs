@@ -3,8 +3,8 @@
 //! In: a frame. Out: its name. Names of files come from the target, and may be any bytes.
 
 use super::demangle::visible;
+use crate::profile::arch::{compat_system_call, system_call};
 use crate::profile::raw::RawFrame;
-use syscalls::{x86, x86_64};
 
 /// The name of a frame that is no code; none if it is.
 pub(super) fn name(frame: &RawFrame) -> Option<String> {
@@ -12,12 +12,12 @@ pub(super) fn name(frame: &RawFrame) -> Option<String> {
         RawFrame::Native(_) | RawFrame::Kernel(_) => return None,
         // Of user stacks, where these are no leaf's.
         RawFrame::Function(_) | RawFrame::Position(_) | RawFrame::Mark(_) => return None,
-        RawFrame::SystemCall(number) => match x86_64::Sysno::new(*number as usize) {
-            Some(call) => format!("[{}]", call.name()),
+        RawFrame::SystemCall(number) => match system_call(*number) {
+            Some(call) => format!("[{call}]"),
             None => format!("[system call {number}]"),
         },
-        RawFrame::CompatSystemCall(number) => match x86::Sysno::new(*number as usize) {
-            Some(call) => format!("[{}, 32-bit]", call.name()),
+        RawFrame::CompatSystemCall(number) => match compat_system_call(*number) {
+            Some(call) => format!("[{call}, 32-bit]"),
             None => format!("[system call {number}, 32-bit]"),
         },
         RawFrame::KernelLock(flags) => format!("[{}]", lock(*flags)),
