@@ -204,7 +204,7 @@ fn natives(frames: &[Frame], object: &Mapped) -> Vec<NativeFrame> {
             caller_sp: caller.sp,
             is_first: u64::from(place == 0),
             fp: frame.fp,
-            bx: frame.bx,
+            saved: frame.saved,
         })
         .collect()
 }

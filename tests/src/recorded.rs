@@ -9,7 +9,7 @@
 //! bias ADDRESS
 //! thread-pointer ADDRESS
 //! registers WORD…                          the first sixteen by their DWARF numbers
-//! native ADDRESS SP CALLER_SP IS_FIRST RBP RBX KINDS    a frame in the runtime's object; KINDS as `Frame::words` has it
+//! native ADDRESS SP CALLER_SP IS_FIRST FP SAVED KINDS    a frame in the runtime's object; KINDS as `Frame::words` has it
 //! breaks                                   the native walk ended before the root
 //! memory ADDRESS BYTES                     what was read, in the order of its bytes
 //! shows native | function ADDRESS at POSITION: NAME (FILE:LINE) | broken    from leaf to root
@@ -117,17 +117,17 @@ impl Recording {
                 process.registers = all.ok().context("sixteen are wanted")?;
             }
             "native" => {
-                let [address, sp, caller_sp, is_first, fp, bx, kinds] = words()?[..] else {
+                let [address, sp, caller_sp, is_first, fp, saved, kinds] = words()?[..] else {
                     bail!("seven numbers are wanted");
                 };
-                let frame = Frame::from_words([0, 0, fp, bx, kinds]);
+                let frame = Frame::from_words([0, 0, fp, saved, kinds]);
                 self.natives.push(NativeFrame {
                     address,
                     sp,
                     caller_sp,
                     is_first,
                     fp: frame.fp,
-                    bx: frame.bx,
+                    saved: frame.saved,
                 });
             }
             "breaks" => self.breaks = true,
@@ -169,17 +169,17 @@ impl Display for Recording {
                 caller_sp,
                 is_first,
                 fp,
-                bx,
+                saved,
             } = *native;
             let frame = Frame {
                 fp,
-                bx,
+                saved,
                 ..Frame::from_words([0; 5])
             };
-            let [_, _, fp, bx, kinds] = frame.words();
+            let [_, _, fp, saved, kinds] = frame.words();
             writeln!(
                 out,
-                "native {address:x} {sp:x} {caller_sp:x} {is_first:x} {fp:x} {bx:x} {kinds:x}"
+                "native {address:x} {sp:x} {caller_sp:x} {is_first:x} {fp:x} {saved:x} {kinds:x}"
             )?;
         }
         if self.breaks {

@@ -49,7 +49,7 @@ boundary! {
 /// | 36–39 | the [`How`]; 10 and 11 are 1 and 2, [read from code](Rule::is_from_code), 12 is [`Rule::FRAME_POINTER`]'s |
 /// | 40–41 | the [`Origin`] of the next two |
 /// | 42–52 | the [`Slot`] of the caller's frame pointer |
-/// | 53–63 | the [`Slot`] of the caller's rbx |
+/// | 53–63 | the [`Slot`] of the caller's further saved register |
 ///
 /// The word zero is the rule of code without unwind information.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -166,11 +166,11 @@ const FROM_CODE: u64 = How::Unsupported as u64;
 /// The number of the [`How`] of [`Rule::FRAME_POINTER`].
 const KEPT_FRAME_POINTER: u64 = 12;
 
-/// The stack pointer's DWARF number on x86-64.
-const STACK_POINTER: u8 = crate::walk::x86_64::RSP;
+/// The stack pointer's DWARF number.
+const STACK_POINTER: u8 = crate::walk::arch::SP;
 
 /// The frame pointer's.
-const FRAME_POINTER: u8 = crate::walk::x86_64::RBP;
+const FRAME_POINTER: u8 = crate::walk::arch::FP;
 
 impl Rule {
     /// The rule of code without unwind instructions.
@@ -179,17 +179,16 @@ impl Rule {
     pub const UNREAD: Self = Self(1);
     /// The rule of the outermost frame.
     pub const ROOT: Self = Self((How::Root as u64) << 36);
-    /// The rule of a function's first instruction: only the return address is on its stack (System V ABI,
-    /// AMD64 supplement, section 3.2.2).
+    /// The rule of a function's first instruction: only the return address is on its stack.
     pub const ENTRY: Self = Self::new(How::Offset, STACK_POINTER, 8);
     /// The rule of code that nothing describes and that keeps frame pointers, as far as a sample of its functions tells:
-    /// the caller's frame pointer and the return address are where rbp points to, which must be further up in the stack.
+    /// the caller's frame pointer and the return address are where that points to, which must be further up in the stack.
     pub const FRAME_POINTER: Self =
         Self(Self::SET_UP_FRAME_POINTER.0 + ((KEPT_FRAME_POINTER - How::Offset as u64) << 36));
     /// The rule of a function that has set up a frame pointer, as its instructions show.
     pub const SET_UP_FRAME_POINTER: Self =
         Self::new(How::Offset, FRAME_POINTER, 16).with_slots(Origin::Cfa, Slot(-2), Slot::LOST);
-    /// The rule between the first two instructions of a function that keeps a frame pointer, `push rbp` and `mov rbp, rsp`.
+    /// The rule between the first two instructions of a function that keeps a frame pointer: it is saved and not yet set.
     pub const FRAME_POINTER_PUSHED: Self =
         Self::new(How::Offset, STACK_POINTER, 16).with_slots(Origin::Cfa, Slot(-2), Slot::SAME);
     /// The rule of unwind instructions that no rule expresses.
@@ -209,10 +208,10 @@ impl Rule {
         Self::new(how, base, low as u16 as i32 | (high as i32) << 16)
     }
 
-    /// The same rule with other slots for the frame pointer and rbx.
+    /// The same rule with other slots for the frame pointer and the [saved](crate::walk::arch::SAVED) register.
     #[must_use]
-    pub const fn with_slots(self, origin: Origin, fp: Slot, bx: Slot) -> Self {
-        let slots = (fp.0 as u64 & SLOT_MASK) << 42 | (bx.0 as u64 & SLOT_MASK) << 53;
+    pub const fn with_slots(self, origin: Origin, fp: Slot, saved: Slot) -> Self {
+        let slots = (fp.0 as u64 & SLOT_MASK) << 42 | (saved.0 as u64 & SLOT_MASK) << 53;
         Self(self.0 & 0xff_ffff_ffff | (origin as u64) << 40 | slots)
     }
 
@@ -298,9 +297,9 @@ impl Rule {
         Slot(((self.0 << 11) as i64 >> 53) as i16)
     }
 
-    /// Where the caller's rbx is.
+    /// Where the caller's [saved](crate::walk::arch::SAVED) register is.
     #[inline(always)]
-    pub const fn bx(self) -> Slot {
+    pub const fn saved(self) -> Slot {
         Slot((self.0 as i64 >> 53) as i16)
     }
 }
@@ -359,7 +358,7 @@ mod tests {
             (rule.how(), rule.base(), rule.operand()),
             (How::Offset, 6, 16)
         );
-        assert_eq!((rule.fp(), rule.bx()), (Slot(-2), Slot::LOST));
+        assert_eq!((rule.fp(), rule.saved()), (Slot(-2), Slot::LOST));
         let alike = Rule::new(How::Offset, 6, 16);
         assert!(!alike.is_frame_pointer() && !alike.from_code().is_frame_pointer());
     }
@@ -377,12 +376,12 @@ mod tests {
         #[test]
         fn a_packed_rule_returns_its_parts(
             how in 0u8..10, base in 0u8..16, operand: i32, origin in 0u8..4,
-            fp in -1024i16..1024, bx in -1024i16..1024,
+            fp in -1024i16..1024, saved in -1024i16..1024,
         ) {
             let rule = Rule::new(How::from_code(how), base, operand)
-                .with_slots(Origin::from_code(origin), Slot(fp), Slot(bx));
+                .with_slots(Origin::from_code(origin), Slot(fp), Slot(saved));
             prop_assert_eq!((rule.how() as u8, rule.base(), rule.operand()), (how, base, i64::from(operand)));
-            prop_assert_eq!((rule.origin() as u8, rule.fp(), rule.bx()), (origin, Slot(fp), Slot(bx)));
+            prop_assert_eq!((rule.origin() as u8, rule.fp(), rule.saved()), (origin, Slot(fp), Slot(saved)));
             let read = rule.from_code();
             prop_assert_eq!(read.is_from_code(), matches!(rule.how(), How::Offset | How::Memory));
             prop_assert_eq!(read.from_code(), read);

@@ -251,8 +251,8 @@ boundary! {
         pub sp: u64,
         /// User mode's frame-pointer register.
         pub fp: u64,
-        /// User mode's other register that frames are found by, `rbx` on x86-64.
-        pub bx: u64,
+        /// User mode's other register that frames are found by: [`SAVED`](crate::walk::arch::SAVED).
+        pub saved: u64,
         /// The thread's name, NUL-padded, as two words.
         pub comm: [u64; 2],
     }

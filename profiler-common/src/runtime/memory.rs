@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     abi::MAX_USER_FRAMES,
-    walk::{Memory, native::Frame},
+    walk::{Memory, arch::REGISTERS, native::Frame},
 };
 use core::ops::ControlFlow;
 use std::{cell::Cell, collections::BTreeMap, vec::Vec};
@@ -27,8 +27,8 @@ pub struct Recorded {
     pub bias: u64,
     /// See [`Process::thread_pointer`].
     pub thread_pointer: u64,
-    /// The first sixteen registers by their DWARF numbers.
-    pub registers: [u64; 16],
+    /// Registers by their DWARF numbers.
+    pub registers: [u64; REGISTERS],
     /// The words that were fetched last.
     pub fetched: Cell<[u64; FETCH_WORDS]>,
     /// The words that were remembered.
@@ -94,7 +94,7 @@ impl Process for Recorded {
     }
 
     fn register(&self, number: u8) -> u64 {
-        self.registers[usize::from(number & 15)]
+        self.registers[usize::from(number) & (REGISTERS - 1)]
     }
 
     fn fetch(&self, address: u64, bytes: u64) -> bool {

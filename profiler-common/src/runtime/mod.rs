@@ -138,10 +138,10 @@ pub struct NativeFrame {
     pub caller_sp: u64,
     /// 1 if it is the thread's innermost frame, else 0.
     pub is_first: u64,
-    /// Its rbp.
+    /// Its frame pointer.
     pub fp: Kept,
-    /// Its rbx.
-    pub bx: Kept,
+    /// Its [saved](crate::walk::arch::SAVED) register.
+    pub saved: Kept,
 }
 
 impl NativeFrame {
@@ -152,7 +152,7 @@ impl NativeFrame {
         caller_sp: u64::MAX,
         is_first: 0,
         fp: Kept::LOST,
-        bx: Kept::LOST,
+        saved: Kept::LOST,
     };
 
     /// Whether it is [`NativeFrame::ANY`]. Either pointer alone may be any number in a process that sets it.
@@ -161,10 +161,10 @@ impl NativeFrame {
         self.sp == Self::ANY.sp && self.caller_sp == Self::ANY.caller_sp
     }
 
-    /// The value of its rbx or rbp, as far as it is known.
+    /// The value of its saved register or its frame pointer, as far as it is known.
     #[inline(always)]
-    pub fn register(&self, memory: &impl Memory, is_bx: bool) -> Option<u64> {
-        let kept = if is_bx { self.bx } else { self.fp };
+    pub fn register(&self, memory: &impl Memory, is_saved: bool) -> Option<u64> {
+        let kept = if is_saved { self.saved } else { self.fp };
         kept.read(memory).ok()
     }
 }

@@ -1,8 +1,7 @@
 //! One step by frame pointer.
 //!
 //! Code built with frame pointers keeps, at the address in the frame-pointer register, the caller's
-//! frame pointer and behind it the return address: on x86-64 by `push rbp; mov rbp, rsp` (System V ABI,
-//! AMD64 supplement, section 3.2.2), on arm64 by `stp x29, x30` (AAPCS64, section 6.4.6).
+//! frame pointer and behind it the return address, on every machine whose code is known.
 
 use super::{Memory, Registers, Step, is_user_address};
 use crate::abi::StackEnd;

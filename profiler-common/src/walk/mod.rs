@@ -8,10 +8,11 @@ pub mod ahead;
 pub mod bisect;
 pub mod frame_pointer;
 pub mod guess;
-pub mod innermost;
 pub mod maple;
 pub mod native;
 pub mod x86_64;
+
+pub use x86_64 as arch;
 
 use crate::abi::StackEnd;
 
@@ -47,7 +48,7 @@ pub enum Step<F = Registers> {
     End(StackEnd),
 }
 
-/// The end of the address range of x86-64 and arm64 processes, with the largest page tables.
+/// The end of the address range of processes, with the largest page tables.
 const USER_ADDRESS_END: u64 = 1 << 56;
 
 /// The lowest address at which Linux lets a process map code, by default (`vm.mmap_min_addr`).

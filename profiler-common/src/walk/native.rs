@@ -1,4 +1,4 @@
-//! One step by unwind rule, on x86-64.
+//! One step by unwind rule.
 //!
 //! In: a frame, the rule of its row, and memory. Out: the caller's frame, or why there is none. Never
 //! searches rows: [`bisect`](super::bisect) does.
@@ -6,7 +6,7 @@
 //! Callee-saved registers are not read when a frame has saved them, but only when a rule needs them: in most
 //! frames only the return address is read.
 
-use super::x86_64::{RBP, RBX, RSP, SAVED_RBP, SAVED_RBX};
+use super::arch::{FP, FP_FROM_STORED_SP, REGISTERS, SAVED, SAVED_FROM_STORED_SP, SP};
 use super::{Memory, Registers, Step, frame_pointer, is_user_address};
 use crate::abi::{How, Origin, Rule, Slot, StackEnd};
 
@@ -122,8 +122,8 @@ pub struct Frame {
     pub sp: u64,
     /// The frame pointer, or whatever the program keeps in that register.
     pub fp: Kept,
-    /// rbx.
-    pub bx: Kept,
+    /// The register [`SAVED`], or whatever the program keeps in it.
+    pub saved: Kept,
     /// Why execution is at `ip`.
     pub reached: Reached,
 }
@@ -132,23 +132,23 @@ pub struct Frame {
 pub const FRAME_WORDS: usize = 5;
 
 impl Frame {
-    /// The frame as words: ip, sp, the numbers of fp and bx, and the kinds; see
+    /// The frame as words: ip, sp, the numbers of fp and saved, and the kinds; see
     /// [`from_words`](Self::from_words). Kept in memory between two steps, the words are opaque to the
     /// verifier, which would otherwise track every combination of kinds.
     #[inline(always)]
     pub const fn words(self) -> [u64; FRAME_WORDS] {
-        let kinds = self.fp.how.0 | self.bx.how.0 << 2 | (self.reached as u64) << 4;
-        [self.ip, self.sp, self.fp.number, self.bx.number, kinds]
+        let kinds = self.fp.how.0 | self.saved.how.0 << 2 | (self.reached as u64) << 4;
+        [self.ip, self.sp, self.fp.number, self.saved.number, kinds]
     }
 
     /// The frame that these words encode.
     #[inline(always)]
-    pub const fn from_words([ip, sp, fp, bx, kinds]: [u64; FRAME_WORDS]) -> Self {
+    pub const fn from_words([ip, sp, fp, saved, kinds]: [u64; FRAME_WORDS]) -> Self {
         Self {
             ip,
             sp,
             fp: Kept::from_parts(kinds, fp),
-            bx: Kept::from_parts(kinds >> 2, bx),
+            saved: Kept::from_parts(kinds >> 2, saved),
             reached: match kinds >> 4 {
                 0 => Reached::Running,
                 1 => Reached::Interrupted,
@@ -162,22 +162,22 @@ impl Frame {
 
     /// The first frame of a stack.
     #[inline(always)]
-    pub const fn running(registers: Registers, bx: u64) -> Self {
+    pub const fn running(registers: Registers, saved: u64) -> Self {
         Self {
             ip: registers.ip,
             sp: registers.sp,
             fp: Kept::value(registers.fp),
-            bx: Kept::value(bx),
+            saved: Kept::value(saved),
             reached: Reached::Running,
         }
     }
 
     /// The first frame of a stack whose task is in a system call.
     #[inline(always)]
-    pub const fn waiting(registers: Registers, bx: u64) -> Self {
+    pub const fn waiting(registers: Registers, saved: u64) -> Self {
         Self {
             reached: Reached::Waiting,
-            ..Self::running(registers, bx)
+            ..Self::running(registers, saved)
         }
     }
 
@@ -188,7 +188,7 @@ impl Frame {
             ip: registers.ip,
             sp: registers.sp,
             fp: Kept::value(registers.fp),
-            bx: Kept::LOST,
+            saved: Kept::LOST,
             reached: Reached::Called,
         }
     }
@@ -309,9 +309,9 @@ pub fn caller_found_from(
     }
     let unusual = |number| unusual(frame.reached, number, &register);
     let base = match rule.base() {
-        RSP => frame.sp,
-        RBP => frame.fp.read(memory)?,
-        RBX => frame.bx.read(memory)?,
+        SP => frame.sp,
+        FP => frame.fp.read(memory)?,
+        SAVED => frame.saved.read(memory)?,
         number => unusual(number)?,
     };
     let low = base.wrapping_add_signed(rule.low());
@@ -375,16 +375,24 @@ pub fn advance_from(
     let unusual = |number| unusual(reached, number, &register);
     let fp = kept(rule.fp(), frame.fp, rule, frame, cfa, &unusual, memory);
     let (ip, fp) = if let How::InRegister = how {
-        (unusual((rule.high() & 15) as u8)?, fp)
+        (unusual(register_number(rule.high()))?, fp)
     } else {
         returned(cfa, fp, memory)?
     };
-    let bx = kept(rule.bx(), frame.bx, rule, frame, cfa, &unusual, memory);
+    let saved = kept(
+        rule.saved(),
+        frame.saved,
+        rule,
+        frame,
+        cfa,
+        &unusual,
+        memory,
+    );
     *frame = Frame {
         ip: code(ip)?,
         sp: cfa,
         fp,
-        bx,
+        saved,
         reached: match reached {
             _ if rule.is_frame_pointer() => Reached::Pointed,
             Reached::Running | Reached::Waiting => Reached::CalledFirst,
@@ -392,6 +400,12 @@ pub fn advance_from(
         },
     };
     Ok(())
+}
+
+/// The number of a register in a rule's word.
+#[inline(always)]
+const fn register_number(part: i64) -> u8 {
+    part as u8 & (REGISTERS as u8 - 1)
 }
 
 /// A register other than those that are followed through the walk.
@@ -416,7 +430,7 @@ fn unusual(
 /// As [`advance`].
 #[inline(always)]
 pub fn advance_plain(rule: Rule, frame: &mut Frame, memory: &impl Memory) -> Result<(), StackEnd> {
-    let base = if rule.base() == RBP {
+    let base = if rule.base() == FP {
         frame.fp.read(memory)?
     } else {
         frame.sp
@@ -428,7 +442,7 @@ pub fn advance_plain(rule: Rule, frame: &mut Frame, memory: &impl Memory) -> Res
         frame.sp,
         cfa,
         How::Offset,
-        if is_pointed { RSP } else { rule.base() },
+        if is_pointed { SP } else { rule.base() },
     ) {
         return Err(StackEnd::Implausible);
     }
@@ -437,7 +451,7 @@ pub fn advance_plain(rule: Rule, frame: &mut Frame, memory: &impl Memory) -> Res
         ip: code(ip)?,
         sp: cfa,
         fp,
-        bx: frame.bx.moved(rule.bx(), cfa),
+        saved: frame.saved.moved(rule.saved(), cfa),
         reached: if is_pointed {
             Reached::Pointed
         } else {
@@ -474,7 +488,7 @@ fn leads_on(sp: u64, cfa: u64, how: How, base: u8) -> bool {
     if cfa > sp {
         return true;
     }
-    let elsewhere = base != RSP || !matches!(how, How::Offset | How::Linkage);
+    let elsewhere = base != SP || !matches!(how, How::Offset | How::Linkage);
     let far = elsewhere && sp.wrapping_sub(cfa) >= STACKS_APART_BYTES;
     far || (cfa == sp && matches!(how, How::InRegister))
 }
@@ -498,8 +512,8 @@ fn stored(rule: Rule, place: u64, memory: &impl Memory) -> Result<Frame, StackEn
     Ok(Frame {
         ip: code(ip)?,
         sp,
-        fp: Kept::at(place.wrapping_add_signed(SAVED_RBP)),
-        bx: Kept::at(place.wrapping_add_signed(SAVED_RBX)),
+        fp: Kept::at(place.wrapping_add_signed(FP_FROM_STORED_SP)),
+        saved: Kept::at(place.wrapping_add_signed(SAVED_FROM_STORED_SP)),
         reached: if let How::Signal = rule.how() {
             Reached::Interrupted
         } else {
@@ -529,7 +543,9 @@ fn kept(
         Origin::Cfa => Ok(cfa),
         Origin::StackPointer => Ok(frame.sp),
         Origin::FramePointer => frame.fp.read(memory),
-        Origin::Register => return unusual((slot.0 & 15) as u8).map_or(Kept::LOST, Kept::value),
+        Origin::Register => {
+            return unusual(register_number(slot.0.into())).map_or(Kept::LOST, Kept::value);
+        }
     };
     origin.map_or(Kept::LOST, |origin| {
         Kept::at(origin.wrapping_add_signed(slot.bytes()))

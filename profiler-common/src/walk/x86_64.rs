@@ -1,17 +1,25 @@
-//! x86-64 specifics of a walk: register numbers, and the layout of signal frames.
+//! x86-64 specifics of a walk: register numbers, the layout of signal frames, and a few instructions.
 //!
 //! Numbers are DWARF's (System V ABI, AMD64 supplement, figure 3.36).
 
-/// The frame pointer.
-pub const RBP: u8 = 6;
-/// The stack pointer.
-pub const RSP: u8 = 7;
-/// The one further callee-saved register that unwind instructions of calling code start from: in the dynamic
-/// linker's trampoline (glibc, `sysdeps/x86_64/dl-trampoline.h`).
-pub const RBX: u8 = 3;
+mod call;
+pub mod innermost;
+
+pub use call::ends_in_call;
+
+/// The number of registers that a walk may begin with. A power of two.
+pub const REGISTERS: usize = 16;
+
+/// The frame pointer, rbp.
+pub const FP: u8 = 6;
+/// The stack pointer, rsp.
+pub const SP: u8 = 7;
+/// The one further register that is followed from frame to frame, rbx: unwind instructions of calling code start from it in
+/// the dynamic linker's trampoline (glibc, `sysdeps/x86_64/dl-trampoline.h`).
+pub const SAVED: u8 = 3;
 
 /// The distance in bytes from rsp to rbp among the registers the kernel saves for a signal handler; rip is
 /// the word after rsp (`struct sigcontext_64` in Linux's `arch/x86/include/uapi/asm/sigcontext.h`).
-pub const SAVED_RBP: i64 = -40;
-/// As [`SAVED_RBP`], for rbx.
-pub const SAVED_RBX: i64 = -32;
+pub const FP_FROM_STORED_SP: i64 = -40;
+/// As [`FP_FROM_STORED_SP`], for rbx.
+pub const SAVED_FROM_STORED_SP: i64 = -32;

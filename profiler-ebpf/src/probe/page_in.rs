@@ -9,7 +9,7 @@
 //!   anew under the lock of all mappings, and is a minor one. Whether the thread has left the CPU is seen when it asks for that
 //!   lock, and that the fault is over when it gives it back.
 //!
-//! Code of the kernel: `do_user_addr_fault` in `arch/x86/mm/fault.c`, `mm_account_fault` in `mm/memory.c`, `filemap_fault` in
+//! Code of the kernel: each machine's `fault.c`, `mm_account_fault` in `mm/memory.c`, `filemap_fault` in
 //! `mm/filemap.c`.
 //!
 //! State of a fault is in the thread's entry among the [`threads`]. A fault in the midst of a call

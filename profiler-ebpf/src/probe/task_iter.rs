@@ -53,7 +53,7 @@ pub(crate) fn look(iteration: &Iteration) {
     let comm = task + u64::from(config!(layout.task_comm));
     let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
     // The fields of `Asleep`, in their order.
-    let [ip, sp, fp, bx] = registers;
+    let [ip, sp, fp, saved] = registers;
     let words = [
         pair(
             task::initial_id_of(task),
@@ -65,7 +65,7 @@ pub(crate) fn look(iteration: &Iteration) {
         ip,
         sp,
         fp,
-        bx,
+        saved,
         memory::kernel(comm),
         memory::kernel(comm + 8),
     ];

@@ -274,7 +274,7 @@ pub(crate) fn current_address() -> u64 {
 #[inline(always)]
 pub(crate) fn in_user_mode(ctx: &PerfEventContext) -> bool {
     // SAFETY: the context is valid for the whole firing.
-    arch::is_user(unsafe { (*ctx.ctx).regs.cs })
+    arch::in_user_mode(unsafe { &(*ctx.ctx).regs })
 }
 
 /// Whether the firing came upon an interrupt, or a softirq at the end of one: these run on stacks of their own. `through`: as
@@ -404,7 +404,7 @@ impl Iteration {
         bytes as usize / 8
     }
 
-    /// Instruction, stack pointer, frame pointer and rbx of the task's user mode.
+    /// Instruction, stack pointer, frame pointer and saved register of the task's user mode.
     #[inline(always)]
     pub(crate) fn user_registers(&self) -> (KeptRegisters, [u64; 4]) {
         if self.task.is_null() {
@@ -453,6 +453,6 @@ impl CallRegisters {
     /// Whether a 64-bit program made it, whose calls have other numbers than those of 32-bit programs.
     #[inline(always)]
     pub(crate) fn is_native(self) -> bool {
-        memory::kernel::<u64>(self.0 + arch::CODE_SEGMENT) == arch::USER_CS
+        arch::is_native(self.0)
     }
 }

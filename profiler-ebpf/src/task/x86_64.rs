@@ -4,21 +4,27 @@
     reason = "registers are read through pointers that the verifier vouches for"
 )]
 
-use super::{Entered, KeptRegisters, UserMode, Walk, config, pt_regs};
+use super::{Entered, KeptRegisters, UserMode, Walk, config, memory, pt_regs};
 use profiler_common::{
     abi::Switches,
     walk::{Registers, native::Frame},
 };
 
 /// The code segment of 64-bit programs (`arch/x86/include/asm/segment.h`, `__USER_CS`).
-pub(super) const USER_CS: u64 = 0x33;
+const USER_CS: u64 = 0x33;
 
 /// Where the first arguments of a system call stand: rdi, rsi and rdx in `struct pt_regs`, whose layout is
 /// an interface (`arch/x86/include/uapi/asm/ptrace.h`).
 pub(super) const CALL_ARGUMENTS: [u64; 3] = [112, 104, 96];
 
 /// Where the code segment stands.
-pub(super) const CODE_SEGMENT: u64 = 136;
+const CODE_SEGMENT: u64 = 136;
+
+/// Whether registers at this kernel address are those of a 64-bit program.
+#[inline(always)]
+pub(super) fn is_native(registers: u64) -> bool {
+    memory::kernel::<u64>(registers + CODE_SEGMENT) == USER_CS
+}
 
 /// Bytes of a task's kernel stack, at whose top its registers lie (`THREAD_SIZE` in
 /// `arch/x86/include/asm/page_64_types.h`, without KASAN).
@@ -39,9 +45,15 @@ pub(super) fn entered(regs: &pt_regs) -> Entered {
     }
 }
 
+/// Whether these registers are of user mode.
+#[inline(always)]
+pub(super) fn in_user_mode(regs: &pt_regs) -> bool {
+    is_user(regs.cs)
+}
+
 /// Whether a code segment is one of user mode: its privilege level is 3.
 #[inline(always)]
-pub(super) fn is_user(cs: u64) -> bool {
+fn is_user(cs: u64) -> bool {
     cs & 3 == 3
 }
 
@@ -93,7 +105,7 @@ pub(super) fn interrupted(regs: *const pt_regs) -> Option<u64> {
 pub(super) fn registers(regs: *const pt_regs, walk: &Walk) -> UserMode {
     // SAFETY: `regs` points to registers that the verifier knows to be readable: the context's,
     // or those that `bpf_task_pt_regs` returned.
-    let (cs, ip, sp, fp, bx, call) = unsafe {
+    let (cs, ip, sp, fp, saved, call) = unsafe {
         let regs = &*regs;
         (
             regs.cs,
@@ -110,9 +122,9 @@ pub(super) fn registers(regs: *const pt_regs, walk: &Walk) -> UserMode {
     let registers = Registers { ip, sp, fp };
     // A system call's number, or -1 for any other way in (`arch/x86/entry/entry_64.S`).
     walk.put(if (call as i64) < 0 {
-        Frame::running(registers, bx)
+        Frame::running(registers, saved)
     } else {
-        Frame::waiting(registers, bx)
+        Frame::waiting(registers, saved)
     });
     if cs != USER_CS {
         return UserMode::Compat;

@@ -165,7 +165,7 @@ fn try_next(walk: &'static Walk, guess: &Guess) -> bool {
         ip: found,
         sp: place,
         fp: Kept::LOST,
-        bx: Kept::LOST,
+        saved: Kept::LOST,
         reached: Reached::Called,
     });
     found != 0

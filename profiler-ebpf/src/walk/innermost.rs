@@ -1,7 +1,7 @@
 //! Innermost frames in code that keeps frame pointers: by the bytes at the address, where these tell more than the frame pointer.
 //!
 //! In: the frame that is looked at, in the scratch memory. Out: the rule to leave it by. What the bytes say is believed only if
-//! the word it leads to follows a call ([`profiler_common::walk::innermost`]).
+//! the word it leads to follows a call ([`profiler_common::walk::arch::innermost`]).
 
 use crate::{
     platform::{maps::Scratch, memory::UserMemory, subprog::subprog},
@@ -9,7 +9,10 @@ use crate::{
 };
 use profiler_common::{
     abi::Rule,
-    walk::{Memory, guess::ends_in_call, innermost},
+    walk::{
+        Memory,
+        arch::{ends_in_call, innermost},
+    },
 };
 
 subprog! {

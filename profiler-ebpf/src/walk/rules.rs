@@ -19,6 +19,7 @@ use profiler_common::{
         slab_of,
     },
     walk::{
+        arch::REGISTERS,
         bisect::{MAX_NARROWINGS, Span},
         native,
     },
@@ -83,7 +84,7 @@ subprog! {
 /// A register of the first frame, by its DWARF number.
 #[inline(always)]
 fn register(walk: &'static Walk, number: u8) -> Option<u64> {
-    let word = walk.registers.get(usize::from(number & 15))?;
+    let word = walk.registers.get(usize::from(number) & (REGISTERS - 1))?;
     Some(word.load())
 }
 

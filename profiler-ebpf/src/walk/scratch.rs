@@ -9,6 +9,7 @@ use profiler_common::{
     intern::Hash,
     walk::{
         ahead::AHEAD,
+        arch::REGISTERS,
         native::{FRAME_WORDS, Frame},
     },
 };
@@ -17,7 +18,7 @@ use profiler_common::{
 #[repr(C)]
 pub(crate) struct Walk {
     /// The first frame's registers by their DWARF numbers.
-    pub(crate) registers: [Word; 16],
+    pub(crate) registers: [Word; REGISTERS],
     frame: [Word; FRAME_WORDS],
     /// How many words are noted.
     pub(crate) words: Word,
@@ -76,7 +77,7 @@ impl Walk {
         self.frame[1].load()
     }
 
-    /// Saves rbp and rbx of the frame that is looked at, as far as known; see [`kept_registers`].
+    /// Saves frame pointer and saved register of the frame that is looked at, as far as known; see [`kept_registers`].
     #[inline(always)]
     pub(crate) fn save_registers(&self, into: &[Word; 3]) {
         // As `Frame::words` has it.

@@ -85,7 +85,7 @@ pub(super) fn parse(bytes: &[u8]) -> Vec<Sleeping> {
                 whole(offset_of!(Asleep, ip)),
                 whole(offset_of!(Asleep, sp)),
                 whole(offset_of!(Asleep, fp)),
-                whole(offset_of!(Asleep, bx)),
+                whole(offset_of!(Asleep, saved)),
             ],
             kernel: (!addresses.is_empty()).then(|| RawStack {
                 frames: RawFrame::of_words(addresses),

@@ -33,8 +33,8 @@ pub(super) enum Expression {
     Other,
 }
 
-/// The DWARF number of x86-64's instruction pointer, used in the expressions of linkage tables.
-const RIP: u16 = 16;
+/// The DWARF number of the instruction pointer, used in the expressions of linkage tables.
+const IP: u16 = super::arch::RETURN_ADDRESS;
 
 /// The most operations in any known shape.
 const MOST: usize = 9;
@@ -154,7 +154,7 @@ fn shape(operations: &[Op<'_>]) -> Expression {
                 register, offset, ..
             },
             RegisterOffset {
-                register: gimli::Register(RIP),
+                register: gimli::Register(IP),
                 offset: 0,
                 ..
             },
@@ -178,8 +178,8 @@ fn shape(operations: &[Op<'_>]) -> Expression {
 mod tests {
     use super::*;
 
-    const RBP: u16 = 6;
-    const RSP: u16 = 7;
+    const FP: u16 = 6;
+    const SP: u16 = 7;
 
     fn read(bytes: &[u8]) -> Expression {
         let encoding = gimli::Encoding {
@@ -201,11 +201,11 @@ mod tests {
             addend,
         };
         // breg6 -8, deref: GCC, for a realigned stack.
-        assert_eq!(read(&[0x76, 0x78, 0x06]), memory(RBP, -8, 0));
+        assert_eq!(read(&[0x76, 0x78, 0x06]), memory(FP, -8, 0));
         // breg7 16, deref, plus_uconst 8: OpenSSL.
-        assert_eq!(read(&[0x77, 0x10, 0x06, 0x23, 0x08]), memory(RSP, 16, 8));
+        assert_eq!(read(&[0x77, 0x10, 0x06, 0x23, 0x08]), memory(SP, 16, 8));
         // breg6 0, deref, lit16, plus: SBCL.
-        assert_eq!(read(&[0x76, 0x00, 0x06, 0x40, 0x22]), memory(RBP, 0, 16));
+        assert_eq!(read(&[0x76, 0x00, 0x06, 0x40, 0x22]), memory(FP, 0, 16));
     }
 
     #[test]
@@ -214,7 +214,7 @@ mod tests {
             0x77, 0x08, 0x80, 0x00, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22,
         ];
         let linkage = Expression::Linkage {
-            register: RSP,
+            register: SP,
             offset: 8,
             threshold: 11,
         };

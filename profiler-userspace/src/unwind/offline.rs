@@ -10,7 +10,7 @@ use crate::unwind::{Depth, UnwindTable};
 use profiler_common::abi::{
     Fallbacks, KeptRegisters, MAX_USER_FRAMES, READ_TOGETHER_BITS, Rule, StackEnd,
 };
-use profiler_common::walk::guess::ends_in_call;
+use profiler_common::walk::arch::ends_in_call;
 use profiler_common::walk::native::{self, Frame, Reached};
 use profiler_common::walk::{Memory, Registers, Step, frame_pointer};
 use std::collections::HashMap;
@@ -94,7 +94,7 @@ impl OfflineWalker {
         processes: &mut Processes,
         process_key: ProcessKey,
         kept: KeptRegisters,
-        [ip, sp, fp, bx]: [u64; 4],
+        [ip, sp, fp, saved]: [u64; 4],
     ) -> Option<(RawStack, bool)> {
         let stack = |addresses: Vec<u64>, end| RawStack {
             frames: RawFrame::of_addresses(addresses),
@@ -110,7 +110,7 @@ impl OfflineWalker {
         processes.see(process_key);
         let memory = ProcessMemory(File::open(format!("/proc/{}/mem", process_key.tgid)).ok());
         let mut addresses = Vec::new();
-        let mut frame = Frame::running(Registers { ip, sp, fp }, bx);
+        let mut frame = Frame::running(Registers { ip, sp, fp }, saved);
         let end = loop {
             if addresses.len() == MAX_USER_FRAMES {
                 break StackEnd::Truncated;

@@ -186,7 +186,7 @@ fn ours(rule: Rule, ip: u64) -> Answer {
                 ip: caller.ip,
                 sp: caller.sp,
                 fp: value(caller.fp),
-                bx: value(caller.bx),
+                bx: value(caller.saved),
             }
         }
     }

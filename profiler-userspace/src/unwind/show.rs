@@ -2,9 +2,10 @@
 //!
 //! In: a table, or one address of it. Out: text.
 
-use super::{UnwindTable, page_of, x86_64};
+use super::{UnwindTable, arch, page_of};
 use crate::object::ElfAddress;
 use profiler_common::abi::{How, Origin, Rule, Slot, TABLE_PAGE_BITS};
+use profiler_common::walk::arch::{FP, SAVED, SP};
 use std::fmt::Write as _;
 
 /// All rows of a table after a few lines of sizes; or, if an address is given, the row for it.
@@ -104,14 +105,16 @@ fn line(text: &mut String, table: &UnwindTable, start: u64, row: usize) {
 
 /// A rule in words.
 pub(super) fn describe(rule: Rule) -> String {
-    let base = name(i64::from(rule.base()));
+    let [base, fp, sp, saved] = [rule.base(), FP, SP, SAVED].map(|number| name(number.into()));
     let low = signed(rule.low());
     let frame = match rule.how() {
         How::Missing => return "no unwind info".to_owned(),
         How::Root => return "the outermost frame".to_owned(),
         How::Unsupported => return "unwind info not understood".to_owned(),
-        How::Signal => return format!("signal frame, rsp at {base}{}", signed(rule.operand())),
-        How::Switch => return format!("stored registers, rsp at {base}{}", signed(rule.operand())),
+        How::Signal => return format!("signal frame, {sp} at {base}{}", signed(rule.operand())),
+        How::Switch => {
+            return format!("stored registers, {sp} at {base}{}", signed(rule.operand()));
+        }
         How::Offset => format!("cfa={base}{}", signed(rule.operand())),
         How::Memory => format!("cfa=[{base}{low}]{}", signed(rule.high())),
         How::IndexedMemory => format!(
@@ -119,11 +122,15 @@ pub(super) fn describe(rule: Rule) -> String {
             name(rule.high() & 15),
             signed(rule.high() >> 4)
         ),
-        How::Linkage => format!("cfa={base}{low}, +8 if rip&15>={}", rule.high()),
+        How::Linkage => format!(
+            "cfa={base}{low}, +8 if {}&15>={}",
+            arch::INSTRUCTION_POINTER,
+            rule.high()
+        ),
         How::InRegister => format!("cfa={base}{low} ra={}", name(rule.high() & 15)),
     };
     let mut text = frame;
-    for (register, slot) in [("rbp", rule.fp()), ("rbx", rule.bx())] {
+    for (register, slot) in [(fp, rule.fp()), (saved, rule.saved())] {
         match slot {
             Slot::SAME => {}
             Slot::LOST => {
@@ -133,8 +140,8 @@ pub(super) fn describe(rule: Rule) -> String {
                 let bytes = signed(slot.bytes());
                 let place = match rule.origin() {
                     Origin::Cfa => format!("[cfa{bytes}]"),
-                    Origin::FramePointer => format!("[rbp{bytes}]"),
-                    Origin::StackPointer => format!("[rsp{bytes}]"),
+                    Origin::FramePointer => format!("[{fp}{bytes}]"),
+                    Origin::StackPointer => format!("[{sp}{bytes}]"),
                     Origin::Register => name(i64::from(slot.0)).to_owned(),
                 };
                 let _ = write!(text, " {register}={place}");
@@ -147,7 +154,7 @@ pub(super) fn describe(rule: Rule) -> String {
 fn name(register: i64) -> &'static str {
     usize::try_from(register)
         .ok()
-        .and_then(|register| x86_64::NAMES.get(register).copied())
+        .and_then(|register| arch::NAMES.get(register).copied())
         .unwrap_or("?")
 }
 

@@ -13,7 +13,9 @@ pub(super) use registers::RETURN_ADDRESS;
 use super::expression::Expression;
 use super::program::{Saved, State};
 use profiler_common::abi::{How, Origin, Rule, Slot};
-use profiler_common::walk::x86_64::{RBP, RSP, SAVED_RBP, SAVED_RBX};
+use profiler_common::walk::x86_64::{
+    FP as RBP, FP_FROM_STORED_SP, SAVED_FROM_STORED_SP, SP as RSP,
+};
 use registers::{BX, FP, RA, SP};
 
 /// The DWARF numbers of this machine's registers.
@@ -21,6 +23,12 @@ pub(super) const NAMES: [&str; 16] = [
     "rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13",
     "r14", "r15",
 ];
+
+/// The instruction pointer, as instructions call it.
+pub(super) const INSTRUCTION_POINTER: &str = "rip";
+
+/// How many bytes above the stack pointer the CFA is at a function's first instruction: calls push a return address.
+pub(super) const CFA_AT_ENTRY: u8 = 8;
 
 /// The rule of code that handlers of signals return to: there the stack pointer is at the saved registers, `ucontext_t`, of
 /// which rsp is at this offset (`struct sigcontext_64` in Linux's `arch/x86/include/uapi/asm/sigcontext.h`).
@@ -57,7 +65,7 @@ pub(super) fn usual_rule(base: u8, bytes: u32, fp: Option<u16>, bx: Option<u16>)
 
 /// Whether this is the state of such functions at their first instruction.
 pub(super) fn begins_as_usual(state: &State) -> bool {
-    *state == usual_state(RSP, 8, None, None)
+    *state == usual_state(RSP, CFA_AT_ENTRY.into(), None, None)
 }
 
 /// The rule if the return address is not in the word below the CFA; an inner none if no rule expresses it.
@@ -111,7 +119,7 @@ fn stored(state: &State, signal: bool) -> Option<Rule> {
         },
     );
     let beside = |bytes| (sp.0, sp.1.checked_add(bytes).unwrap_or(sp.1));
-    if ra != beside(8) || fp != beside(SAVED_RBP) || bx != beside(SAVED_RBX) {
+    if ra != beside(8) || fp != beside(FP_FROM_STORED_SP) || bx != beside(SAVED_FROM_STORED_SP) {
         return None;
     }
     let how = if signal { How::Signal } else { How::Switch };

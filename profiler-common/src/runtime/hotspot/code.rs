@@ -12,7 +12,7 @@ use crate::{
     runtime::{ChainFrame, CodeOwner, Process},
     walk::{
         Memory,
-        innermost::{POP_RBP, PUSH_RBP, RET},
+        arch::innermost::{POP_FP, PUSH_FP, RET},
         is_user_address,
         native::{Frame, Kept, Reached},
     },
@@ -84,7 +84,7 @@ fn compiled_caller(process: &impl Process, frame: &Frame, blob: &Blob) -> Option
         } else {
             Kept::at(cfa.wrapping_sub(16))
         },
-        bx: Kept::LOST,
+        saved: Kept::LOST,
         reached: Reached::Called,
     })
 }
@@ -135,7 +135,7 @@ fn interpreters_caller(process: &impl Process, frame: &Frame) -> Option<Frame> {
         ip,
         sp,
         fp: Kept::value(caller),
-        bx: Kept::LOST,
+        saved: Kept::LOST,
         reached: Reached::Called,
     })
 }
@@ -164,7 +164,7 @@ fn without_frame(process: &impl Process, frame: &Frame, blob: &Blob) -> u64 {
     };
     if frame.ip.wrapping_sub(blob.code) < blob.frame_complete {
         // `push rbp` is the last one before, where it has run.
-        let is_pushed = (before >> 56) as u8 == PUSH_RBP;
+        let is_pushed = (before >> 56) as u8 == PUSH_FP;
         let subtracts = at & 0xff_ffff == SUB_BYTE || at & 0xff_ffff == SUB;
         return if is_pushed && subtracts {
             frame.sp.wrapping_add(8)
@@ -179,7 +179,7 @@ fn without_frame(process: &impl Process, frame: &Frame, blob: &Blob) -> u64 {
         };
         let length = if bytes as u8 == RET {
             return sp;
-        } else if bytes as u8 == POP_RBP {
+        } else if bytes as u8 == POP_FP {
             sp = sp.wrapping_add(8);
             1
         } else if bytes & 0xff_ffff == POLL {

@@ -134,7 +134,7 @@ fn native(place: u64, address: u64, fp: u64) -> NativeFrame {
         caller_sp: sp + 0x100,
         is_first: u64::from(place == 0),
         fp: Kept::value(fp),
-        bx: Kept::LOST,
+        saved: Kept::LOST,
     }
 }
 

@@ -53,7 +53,7 @@ impl CodeOwner for LuaJit {
             ip: interpreter.wrapping_add(1),
             sp: found,
             fp: Kept::LOST,
-            bx: Kept::LOST,
+            saved: Kept::LOST,
             reached: Reached::Called,
         };
         Some((caller, None))

@@ -16,8 +16,10 @@ use crate::{
     runtime::{COMPILED, ChainFrame, CodeOwner, FunctionInfo, Process, check_of},
     walk::{
         Memory,
-        guess::ends_in_call,
-        innermost::{self, POP_RBP, PUSH_RBP},
+        arch::{
+            ends_in_call,
+            innermost::{self, POP_FP, PUSH_FP},
+        },
         is_user_address,
         native::{Frame, Kept, Reached},
     },
@@ -106,7 +108,7 @@ fn caller(process: &impl Process, frame: &Frame, found: u64) -> Option<Frame> {
         } else {
             frame.fp
         },
-        bx: Kept::LOST,
+        saved: Kept::LOST,
         reached: Reached::CalledFirst,
     })
 }
@@ -172,14 +174,14 @@ fn without_frame(process: &impl Process, frame: &Frame) -> Option<u64> {
     let [before, at] = process.read::<2>(frame.ip.wrapping_sub(8))?;
     let last = (before >> 56) as u8;
     let compares = at & 0xff_ffff == COMPARE_BYTE || at & 0xff_ffff == COMPARE;
-    if (last == POP_RBP || last == LEAVE) && compares {
+    if (last == POP_FP || last == LEAVE) && compares {
         return Some(frame.sp & PLACE | FRAME_LEFT);
     }
     let rule = innermost::rule(before, at)?;
     if rule.0 == Rule::FRAME_POINTER_PUSHED.0 {
         return Some(frame.sp.wrapping_add(8) & PLACE | NO_FRAME_YET);
     }
-    let state = if at as u8 == PUSH_RBP {
+    let state = if at as u8 == PUSH_FP {
         NO_FRAME_YET
     } else {
         FRAME_LEFT

@@ -136,7 +136,7 @@ fn native(fp: u64) -> NativeFrame {
         caller_sp: fp + 16,
         is_first: 0,
         fp: Kept::value(fp),
-        bx: Kept::LOST,
+        saved: Kept::LOST,
     }
 }
 

@@ -1,5 +1,6 @@
 extern crate std;
 use super::*;
+use crate::walk::arch::{FP as RBP, SAVED as RBX, SP as RSP};
 use proptest::{
     collection::vec,
     prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest},
@@ -64,7 +65,7 @@ fn a_frame_without_a_frame_pointer_is_unwound_by_its_size() {
     let rule = Rule::new(How::Offset, RSP, 24);
     let caller = follow(rule, &words([(SP + 16, CODE)]));
     assert_eq!((caller.ip, caller.sp), (CODE, SP + 24));
-    assert_eq!((caller.fp, caller.bx), (Kept::value(FP), Kept::value(7)));
+    assert_eq!((caller.fp, caller.saved), (Kept::value(FP), Kept::value(7)));
     assert_eq!(caller.lookup(), CODE - 1);
 }
 
@@ -74,7 +75,7 @@ fn saved_registers_are_read_only_when_needed() {
     let mut memory = words([(SP + 40, CODE)]);
     let caller = follow(rule, &memory);
     assert_eq!(
-        (caller.fp, caller.bx),
+        (caller.fp, caller.saved),
         (Kept::at(SP + 24), Kept::at(SP + 16))
     );
     assert_eq!(caller.registers(&memory), None);
@@ -86,7 +87,7 @@ fn saved_registers_are_read_only_when_needed() {
         panic!("the frame pointer is readable");
     };
     assert_eq!((next.ip, next.sp), (CODE + 1, FP + 16));
-    assert_eq!(next.bx, Kept::at(SP + 16));
+    assert_eq!(next.saved, Kept::at(SP + 16));
 }
 
 #[test]
@@ -106,7 +107,7 @@ fn a_realigned_frame_finds_its_caller_through_memory() {
     let memory = words([(FP - 8, FP + 0x80), (FP + 0x78, CODE), (FP, 99)]);
     let caller = follow(rule, &memory);
     assert_eq!((caller.ip, caller.sp), (CODE, FP + 0x80));
-    assert_eq!((caller.fp, caller.bx), (Kept::at(FP), Kept::at(FP - 24)));
+    assert_eq!((caller.fp, caller.saved), (Kept::at(FP), Kept::at(FP - 24)));
 }
 
 #[test]
@@ -115,7 +116,7 @@ fn a_saved_stack_pointer_is_read_from_the_frame() {
         Rule::halves(How::Memory, RSP, 56, 8).with_slots(Origin::StackPointer, Slot(2), Slot::LOST);
     let caller = follow(rule, &words([(SP + 56, SP + 0x200), (SP + 0x200, CODE)]));
     assert_eq!((caller.ip, caller.sp), (CODE, SP + 0x208));
-    assert_eq!((caller.fp, caller.bx), (Kept::at(SP + 16), Kept::LOST));
+    assert_eq!((caller.fp, caller.saved), (Kept::at(SP + 16), Kept::LOST));
 }
 
 #[test]
@@ -155,7 +156,7 @@ fn a_signal_frame_restores_every_register_and_the_exact_address() {
     assert_eq!((caller.ip, caller.sp), (CODE, 0x1234_5670));
     assert_eq!(caller.lookup(), CODE);
     assert_eq!(caller.registers(&memory).unwrap().fp, 11);
-    assert_eq!(caller.bx.read(&memory), Ok(12));
+    assert_eq!(caller.saved.read(&memory), Ok(12));
     let caller = follow(Rule::new(How::Switch, RSP, 160), &memory);
     assert_eq!(caller.lookup(), CODE - 1);
 }
@@ -173,7 +174,7 @@ fn a_frame_can_begin_at_a_register_that_only_the_first_frame_has() {
     let memory = words([(SP + 0x40, CODE)]);
     let caller = follow(rule, &memory);
     assert_eq!((caller.ip, caller.sp), (CODE, SP + 0x48));
-    assert_eq!((caller.fp, caller.bx), (Kept::value(9), Kept::value(8)));
+    assert_eq!((caller.fp, caller.saved), (Kept::value(9), Kept::value(8)));
     for reached in [Reached::Called, Reached::Interrupted] {
         let frame = Frame {
             reached,
@@ -188,7 +189,7 @@ fn a_frame_can_begin_at_rbx() {
     let rule = Rule::new(How::Offset, RBX, 24);
     let memory = words([(SP + 0x40, SP + 0x80), (SP + 0x90, CODE)]);
     let frame = Frame {
-        bx: Kept::at(SP + 0x40),
+        saved: Kept::at(SP + 0x40),
         reached: Reached::Called,
         ..running()
     };
@@ -277,14 +278,14 @@ proptest! {
     fn a_plain_rule_is_followed_as_any_other(
         base in prop_oneof![Just(RSP), Just(RBP)],
         operand in -64i32..128, fp_slot in any_slot(), bx_slot in any_slot(),
-        fp in any_register(), bx in any_register(), is_first in any::<bool>(),
+        fp in any_register(), saved in any_register(), is_first in any::<bool>(),
         stack in vec(prop_oneof![Just(CODE), Just(0), Just(1), (0u64..64).prop_map(|word| SP + 8 * word)], 64),
     ) {
         let memory = Words((SP..).step_by(8).zip(stack).collect());
         let rule = Rule::new(How::Offset, base, operand & !3).with_slots(Origin::Cfa, fp_slot, bx_slot);
         prop_assert!(rule.is_plain());
         let reached = if is_first { Reached::CalledFirst } else { Reached::Called };
-        let frame = Frame { sp: SP + 64, fp, bx, reached, ..running() };
+        let frame = Frame { sp: SP + 64, fp, saved, reached, ..running() };
         let mut caller = frame;
         let outcome = match advance_plain(rule, &mut caller, &memory) {
             Ok(()) => Step::Caller(caller),

@@ -14,7 +14,11 @@ use crate::{
     },
     walk::code_cache,
 };
-use profiler_common::{abi::CodeState, runtime::RuntimeKind, walk::is_user_address};
+use profiler_common::{
+    abi::CodeState,
+    runtime::RuntimeKind,
+    walk::{arch::REGISTERS, is_user_address},
+};
 
 /// Replaces the frame, in code without rows, by its caller, if a runtime made that code.
 #[inline(always)]
@@ -51,7 +55,7 @@ subprog! {
     fn find_anchor(cpu_slot: u32, kind: u64) -> u64 {
         let address = Scratch::of(cpu_slot).and_then(|scratch| {
             let registers = &scratch.walk.registers;
-            anchor_of(kind, |number| registers[usize::from(number & 15)].load())
+            anchor_of(kind, |number| registers[usize::from(number) & (REGISTERS - 1)].load())
         });
         address.unwrap_or(0)
     }

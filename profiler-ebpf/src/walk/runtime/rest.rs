@@ -132,7 +132,7 @@ fn enter_any_level(kind: u64, cpu_slot: u32, chains: &'static Chains) {
     const ANY: NativeFrame = NativeFrame::ANY;
     const LOST: Frame = Frame {
         fp: ANY.fp,
-        bx: ANY.bx,
+        saved: ANY.saved,
         ..Frame::from_words([0; FRAME_WORDS])
     };
     let [_, _, registers @ ..] = LOST.words();

@@ -32,7 +32,7 @@ pub(crate) struct Chains {
     pub(crate) sp: Word,
     pub(crate) caller_sp: Word,
     pub(crate) is_first: Word,
-    /// Its rbp and rbx, as far as they are known: the last words of a [`Frame`].
+    /// Its frame pointer and its saved register, as far as they are known: the last words of a [`Frame`].
     pub(crate) registers: [Word; 3],
     /// The number of the runtime whose level is being shown, plus one; zero if none is.
     pub(crate) pending: Word,

@@ -70,16 +70,16 @@ impl View {
     #[inline(always)]
     pub(super) fn native(&self) -> NativeFrame {
         let chains = &self.scratch.chains;
-        let [fp, bx, kinds] = [0, 1, 2].map(|place: usize| chains.registers[place].load());
+        let [fp, saved, kinds] = [0, 1, 2].map(|place: usize| chains.registers[place].load());
         // As `Frame::words` has it.
-        let frame = Frame::from_words([0, 0, fp, bx, kinds]);
+        let frame = Frame::from_words([0, 0, fp, saved, kinds]);
         NativeFrame {
             address: chains.address.load(),
             sp: chains.sp.load(),
             caller_sp: chains.caller_sp.load(),
             is_first: chains.is_first.load(),
             fp: frame.fp,
-            bx: frame.bx,
+            saved: frame.saved,
         }
     }
 }

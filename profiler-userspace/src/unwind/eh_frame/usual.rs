@@ -4,10 +4,10 @@
 //! code, and from which offset on which rule holds, in one pass over the bytes. A description of another kind is left to the general
 //! reader, which says the same of these.
 
-use super::super::x86_64;
+use super::super::arch;
 use gimli::DwEhPe;
 use profiler_common::abi::Rule;
-use profiler_common::walk::x86_64::{RBP, RBX, RSP};
+use profiler_common::walk::arch::{FP, SAVED, SP};
 use std::ops::Range;
 
 /// How addresses are written: signed halves, relative to themselves.
@@ -52,17 +52,17 @@ impl<'a> Usual<'a> {
     }
 }
 
-/// Where the CFA is, and where rbp and rbx are saved, in one word: the register (8 bits), the bytes added to it (24), and how many
-/// words below the CFA each is saved, and one; zero where it is not.
+/// Where the CFA is, and where the frame pointer and the saved register are, in one word: the register (8 bits), the bytes added to
+/// it (24), and how many words below the CFA each is saved, and one; zero where it is not.
 type Packed = u64;
 
 /// The offset of each part of [`Packed`] in bits.
 const OFFSET: u32 = 8;
-const SAVED_RBP: u32 = 32;
-const SAVED_RBX: u32 = 48;
+const PLACE_OF_FP: u32 = 32;
+const PLACE_OF_SAVED: u32 = 48;
 
 /// At the first instruction.
-const BEGIN: Packed = RSP as u64 | 8 << OFFSET;
+const BEGIN: Packed = SP as u64 | (arch::CFA_AT_ENTRY as u64) << OFFSET;
 
 /// States that are set aside at a time, at most. Compilers write one.
 const MAX_DEPTH: usize = 4;
@@ -94,7 +94,12 @@ impl Rules {
 fn rule(state: Packed) -> Rule {
     let saved = |place: u32| ((state >> place) as u16).checked_sub(1);
     let bytes = (state as u32) >> OFFSET;
-    x86_64::usual_rule(state as u8, bytes, saved(SAVED_RBP), saved(SAVED_RBX))
+    arch::usual_rule(
+        state as u8,
+        bytes,
+        saved(PLACE_OF_FP),
+        saved(PLACE_OF_SAVED),
+    )
 }
 
 /// Calls `note` with each offset from which another rule holds, in code of so many bytes. None if an instruction is of another
@@ -183,10 +188,10 @@ pub(super) fn follow(
 #[expect(clippy::option_option, reason = "of no interest, or unusual")]
 fn place(register: u8) -> Option<Option<u32>> {
     match register {
-        RBP => Some(Some(SAVED_RBP)),
-        RBX => Some(Some(SAVED_RBX)),
-        RSP => None,
-        other if u16::from(other) == x86_64::RETURN_ADDRESS => None,
+        FP => Some(Some(PLACE_OF_FP)),
+        SAVED => Some(Some(PLACE_OF_SAVED)),
+        SP => None,
+        other if u16::from(other) == arch::RETURN_ADDRESS => None,
         _ => Some(None),
     }
 }

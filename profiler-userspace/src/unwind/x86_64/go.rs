@@ -7,7 +7,7 @@
 pub(in crate::unwind) mod assembly;
 
 use profiler_common::abi::{How, Origin, Rule, Slot};
-use profiler_common::walk::x86_64::{RBP, RSP};
+use profiler_common::walk::x86_64::{FP as RBP, SP as RSP};
 
 /// Where the caller's frame pointer is in a frame, from the CFA: below the return address.
 const SAVED: i64 = -16;

@@ -2,7 +2,7 @@
 //!
 //! In: DWARF numbers. Out: places in [`State::saved`](crate::unwind::program::State::saved). Never: rules.
 
-use profiler_common::walk::x86_64::{RBP, RBX, RSP};
+use profiler_common::walk::x86_64::{FP as RBP, SAVED as RBX, SP as RSP};
 
 /// The column of the return address.
 pub(in crate::unwind) const RETURN_ADDRESS: u16 = 16;

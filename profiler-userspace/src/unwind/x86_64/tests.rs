@@ -103,7 +103,7 @@ fn a_state_that_fits_no_rule_is_unsupported_and_never_wrong() {
     apart.saved[0] = Saved::Offset(-16);
     apart.saved[1] = place(7, 8);
     let found = rule(&apart, false);
-    assert_eq!((found.fp(), found.bx()), (Slot(-2), Slot::LOST));
+    assert_eq!((found.fp(), found.saved()), (Slot(-2), Slot::LOST));
     apart.saved[0] = Saved::Offset(-1 << 20);
     assert_eq!(rule(&apart, false).fp(), Slot::LOST);
 }

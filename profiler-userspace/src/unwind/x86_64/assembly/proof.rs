@@ -131,7 +131,7 @@ fn compare(path: &Path) -> Option<Tally> {
             _ => agrees(state, theirs, address),
         };
         let kept = (ours.fp() == Slot::LOST || keeps(state, theirs, theirs.fp(), RBP))
-            && (ours.bx() == Slot::LOST || keeps(state, theirs, theirs.bx(), RBX));
+            && (ours.saved() == Slot::LOST || keeps(state, theirs, theirs.saved(), RBX));
         match agreed {
             None => tally.undecided += 1,
             Some(false) => tally.wrong += 1,

@@ -6,10 +6,10 @@
 use crate::abi::Rule;
 
 /// `push rbp`, and the opcodes of instructions that leave a function (Intel SDM, volume 2).
-pub const PUSH_RBP: u8 = 0x55;
-/// See [`PUSH_RBP`].
-pub const POP_RBP: u8 = 0x5d;
-/// See [`PUSH_RBP`].
+pub const PUSH_FP: u8 = 0x55;
+/// See [`PUSH_FP`].
+pub const POP_FP: u8 = 0x5d;
+/// See [`PUSH_FP`].
 pub const RET: u8 = 0xc3;
 const RET_POPPING: u8 = 0xc2;
 const REP: u8 = 0xf3;
@@ -24,15 +24,15 @@ pub const fn rule(before: u64, at: u64) -> Option<Rule> {
     let first = at as u8;
     let second = (at >> 8) as u8;
     let is_set_up = at & 0xff_ffff == 0xe5_8948 || at & 0xff_ffff == 0xec_8b48;
-    if last == PUSH_RBP && is_set_up {
+    if last == PUSH_FP && is_set_up {
         return Some(Rule::FRAME_POINTER_PUSHED);
     }
     // `endbr64; push rbp`
-    let is_entry = first == PUSH_RBP || at & 0xff_ffff_ffff == 0x55_fa1e_0ff3;
+    let is_entry = first == PUSH_FP || at & 0xff_ffff_ffff == 0x55_fa1e_0ff3;
     let is_return = first == RET || first == RET_POPPING || (first == REP && second == RET);
     // Another function is called in the place of this one; or through a linkage table, in the place of its stub.
     let is_tail_call =
-        (last == POP_RBP && (first == JUMP || first == SHORT_JUMP)) || at & 0xffff == 0x25ff;
+        (last == POP_FP && (first == JUMP || first == SHORT_JUMP)) || at & 0xffff == 0x25ff;
     if is_entry || is_return || is_tail_call {
         return Some(Rule::ENTRY);
     }
