@@ -7,7 +7,7 @@
 //! A method is told by its address: it lives in memory of its class loader. A blob is told by its address and the number that the
 //! compiler gave it, because it may be dropped and its memory become another's.
 //!
-//! Sources: `vmStructs.cpp`, `codeBlob.hpp`, `heap.cpp`, `frame_x86.hpp`, `method.hpp`, `constMethod.hpp`, `constantPool.hpp` and
+//! Sources: `vmStructs.cpp`, `codeBlob.hpp`, `heap.cpp`, each machine's `frame_….hpp`, `method.hpp`, `constMethod.hpp`, `constantPool.hpp` and
 //! `symbol.hpp` of 17, 21 and 25.
 
 mod blob;

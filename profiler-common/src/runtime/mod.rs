@@ -23,6 +23,7 @@ pub mod php;
 pub mod ruby;
 pub mod thread;
 pub mod v8;
+mod x86_64;
 
 pub use crate::abi::{FUNCTION_BITS, RuntimeKind, RuntimeKinds};
 pub use cpython::CPython;
@@ -33,6 +34,8 @@ pub use perl::Perl;
 pub use php::Php;
 pub use ruby::Ruby;
 pub use v8::V8;
+
+use x86_64 as arch;
 
 use crate::walk::{
     Memory,
@@ -82,10 +85,10 @@ pub trait Process: Memory + Described {
     /// Load bias of the file: added to an address of its own, it gives the address in the process.
     fn bias(&self) -> u64;
 
-    /// The thread pointer (`fs` on x86-64) of the thread that is walked; zero if it is not known.
+    /// The thread pointer of the thread that is walked; zero if it is not known.
     fn thread_pointer(&self) -> u64;
 
-    /// A register of the thread's innermost native frame, by its DWARF number (System V ABI, AMD64 supplement, figure 3.36).
+    /// A register of the thread's innermost native frame, by its DWARF number.
     fn register(&self, number: u8) -> u64;
 
     /// Copies so many bytes, at most 8 × [`FETCH_WORDS`], to where [`fetched`](Self::fetched) has them, until the next call. One

@@ -1,10 +1,15 @@
 //! Values that a thread has of its own: `pthread_getspecific`, and thread-local variables.
 //!
-//! In: a process whose thread pointer is known. Out: the value, if the thread has one. Layouts are those of x86-64: of glibc,
+//! In: a process whose thread pointer is known. Out: the value, if the thread has one. Layouts are those of glibc,
 //! which exports them for its debuggers (`_thread_db_pthread_specific` and the like: the same numbers in 2.36 and 2.43), and
 //! of musl (`struct pthread` in `src/internal/pthread_impl.h`, 1.2).
 
-use super::Process;
+pub use super::arch::thread::executable_variable;
+
+use super::{
+    Process,
+    arch::thread::{GLIBC_SPECIFIC, MUSL_VALUES},
+};
 
 /// Which C library a file asks for (`DT_NEEDED`): a word of descriptors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,7 +18,7 @@ pub enum Libc {
     /// `libc.so.6`.
     #[default]
     Glibc = 0,
-    /// `libc.musl-x86_64.so.1`, or `libc.so`.
+    /// `libc.so`, or `libc.musl-….so.1` with the machine in it.
     Musl = 1,
 }
 
@@ -29,14 +34,10 @@ impl Libc {
     }
 }
 
-/// glibc: pointers to the blocks of values lie here from the thread pointer (`pthread.specific`).
-const GLIBC_SPECIFIC: u64 = 1296;
 /// glibc: values in one block, of 16 bytes each.
 const GLIBC_BLOCK: u64 = 32;
 /// glibc: a value lies so far behind its sequence number.
 const GLIBC_VALUE: u64 = 8;
-/// musl: the pointer to the values lies here from the thread pointer.
-const MUSL_VALUES: u64 = 0x80;
 /// Keys that there may be (`PTHREAD_KEYS_MAX`).
 const KEYS: u64 = 1024;
 /// Address of a thread-local block that was never touched (glibc's `TLS_DTV_UNALLOCATED`).
@@ -83,13 +84,6 @@ pub fn dynamic_variable(
     };
     let [block] = process.read(blocks.wrapping_add(module.wrapping_mul(stride)))?;
     (block != 0 && block != UNALLOCATED).then(|| block.wrapping_add(offset))
-}
-
-/// The address of a thread-local variable of the executable: `below` is how far it lies below the thread pointer, the
-/// segment's size rounded up to its alignment, less the variable's offset.
-#[inline(always)]
-pub fn executable_variable(process: &impl Process, below: u64) -> u64 {
-    process.thread_pointer().wrapping_sub(below)
 }
 
 #[cfg(test)]

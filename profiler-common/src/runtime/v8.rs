@@ -8,7 +8,7 @@
 //! collector may move it; then it is another function to the kernel half, of the same name. Compiled code has other functions in it,
 //! so that is told by the function and stretches of code.
 //!
-//! Sources: `frame-constants.h`, `frame-constants-x64.h`, `js-function.tq`, `shared-function-info.tq`, `scope-info.tq`, `string.h`
+//! Sources: `frame-constants.h`, each machine's `frame-constants-….h`, `js-function.tq`, `shared-function-info.tq`, `scope-info.tq`, `string.h`
 //! and `script.tq` of V8 10.2, 11.3, 12.4, 13.6 and 14.6.
 
 mod closure;

@@ -81,7 +81,7 @@ impl Blob {
         self.kind == INTERPRETER
     }
 
-    /// Whether it looks up a virtual method and jumps to it, without a frame of its own (`vtableStubs_x86_64.cpp`).
+    /// Whether it looks up a virtual method and jumps to it, without a frame of its own (each machine's `vtableStubs_….cpp`).
     #[inline(always)]
     pub(super) fn is_vtable_stub(&self) -> bool {
         self.kind == VTABLE

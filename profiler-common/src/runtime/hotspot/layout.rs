@@ -100,15 +100,3 @@ pub(super) const HEAPS: usize = 3;
 pub(super) const COMPILED_NAME: usize = REMEMBERED + 1 + 3 * HEAPS;
 
 const _: () = assert!(COMPILED_NAME < REMEMBERED_WORDS);
-
-/// The registers, by their DWARF numbers, in which the interpreter has the bytecode (r13), and all code the thread (r15).
-pub(super) const BYTECODE: u8 = 13;
-/// See [`BYTECODE`].
-pub(super) const THREAD: u8 = 15;
-
-/// Below the frame pointer of an interpreter's frame: its caller's stack pointer, its method and its bytecode (`frame_x86.hpp`).
-pub(super) const SENDER_BELOW: u64 = 8;
-/// See [`SENDER_BELOW`].
-pub(super) const METHOD_BELOW: u64 = 24;
-/// See [`SENDER_BELOW`].
-pub(super) const BYTECODE_BELOW: u64 = 64;

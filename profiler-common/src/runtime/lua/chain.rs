@@ -4,17 +4,21 @@ use super::{
     Lua,
     call::Call,
     function::{self, Proto},
-    layout::{FIRST_ARGUMENT, INSTRUCTION_BYTES, NOT_CALLED_BY_NEXT, TAIL, at, word},
+    layout::{INSTRUCTION_BYTES, NOT_CALLED_BY_NEXT, TAIL, at, word},
     state,
 };
-use crate::runtime::{
-    Begin, Chain, ChainFrame, Cursor, Described, FUNCTION_BITS, NativeFrame, Process,
+use crate::{
+    runtime::{
+        Begin, Chain, ChainFrame, Cursor, Described, FUNCTION_BITS, NativeFrame, Process,
+        arch::lua::{FIRST_ARGUMENT, SECOND_ARGUMENT},
+    },
+    walk::arch::{FP, SAVED},
 };
 
-/// Registers by their DWARF numbers: the second argument of a function, and those that walks follow.
-const SECOND_ARGUMENT: u8 = 4;
-const RBX: u64 = 3;
-const RBP: u64 = 6;
+/// Registers that walks follow, as descriptors have them.
+const SAVED_REGISTER: u64 = SAVED as u64;
+/// See [`SAVED_REGISTER`].
+const FRAME_POINTER: u64 = FP as u64;
 
 impl Chain for Lua {
     const OUTLIVES_NATIVE_FRAMES: bool = true;
@@ -142,9 +146,9 @@ fn note(cursor: &impl Cursor, native: &NativeFrame) -> Option<u64> {
 #[inline(always)]
 fn followed(process: &impl Process, native: &NativeFrame, register: u64) -> Option<u64> {
     if process.descriptor(at::CALL_IN_FRAME) == 0 {
-        return native.register(process, register == RBX);
+        return native.register(process, register == SAVED_REGISTER);
     }
-    let base = if register == RBP {
+    let base = if register == FRAME_POINTER {
         native.register(process, false)?
     } else {
         native.sp
@@ -192,7 +196,9 @@ pub(super) fn is_of_lua(process: &impl Process, call: u64) -> bool {
 #[inline(always)]
 fn is_followed(file: &impl Described) -> bool {
     let register = file.descriptor(at::CALL_REGISTER);
-    file.descriptor(at::CALL_IN_FRAME) != 0 || register == RBX || register == RBP
+    file.descriptor(at::CALL_IN_FRAME) != 0
+        || register == SAVED_REGISTER
+        || register == FRAME_POINTER
 }
 
 #[inline(always)]

@@ -32,12 +32,12 @@ pub mod at {
     pub const PROTO_SOURCE: usize = 16;
     /// 1 if the loop keeps its `CallInfo` in its native frame, else 0.
     pub const CALL_IN_FRAME: usize = 17;
-    /// Where in the native frame: from rsp or rbp.
+    /// Where in the native frame: from the stack pointer or the frame pointer.
     pub const CALL_OFFSET: usize = 18;
     /// From where on the loop has saved its caller's registers.
     pub const SAVED: usize = 19;
-    /// Where the loop has saved its caller's rbp: from its caller's stack pointer.
-    pub const SAVED_RBP: usize = 20;
+    /// Where the loop has saved its caller's frame pointer: from its caller's stack pointer.
+    pub const SAVED_FP: usize = 20;
     /// From where on the loop has marked the `CallInfo` that it was called for with [`FRESH`]; zero if that is done before the call.
     pub const MARKED: usize = 21;
     /// How many words follow that say where the loop returns to, and where its `lua_State` is then: as [`site`](super::site)
@@ -55,12 +55,13 @@ const _: () = assert!(at::LAST < DESCRIPTOR_WORDS);
 pub const MOST_SITES: usize = 41;
 
 /// The word that says of an address that the loop returns to that the `lua_State` is so many bytes, a multiple of eight, from
-/// the stack pointer behind the return; or if `is_by_rbp`, from rbp. None if the numbers do not fit.
-pub const fn site(returns_to: u64, offset: i64, is_by_rbp: bool) -> Option<u64> {
+/// the stack pointer behind the return; or if `is_by_fp`, from the frame
+/// pointer. None if the numbers do not fit.
+pub const fn site(returns_to: u64, offset: i64, is_by_fp: bool) -> Option<u64> {
     if returns_to >> 48 != 0 || offset as i16 as i64 != offset || offset % 8 != 0 {
         return None;
     }
-    Some(returns_to << 16 | offset as u16 as u64 | is_by_rbp as u64)
+    Some(returns_to << 16 | offset as u16 as u64 | is_by_fp as u64)
 }
 
 /// In a `lua_State`: the word whose lowest byte is its type.
@@ -91,9 +92,6 @@ pub(super) const LONG_STRING: u64 = 0x14;
 pub(super) const STRING_BYTES: u64 = 24;
 /// Bytes of an instruction.
 pub(super) const INSTRUCTION_BYTES: u64 = 4;
-
-/// The register, by its DWARF number, that has the first argument of a function.
-pub(super) const FIRST_ARGUMENT: u8 = 5;
 
 /// The words of the cursor.
 pub(super) mod word {

@@ -6,9 +6,9 @@
 
 use super::{
     call::Call,
-    layout::{FIRST_ARGUMENT, MOST_SITES, STATE, STATE_NEWEST, STATE_TYPE, at, word},
+    layout::{MOST_SITES, STATE, STATE_NEWEST, STATE_TYPE, at, word},
 };
-use crate::runtime::{Cursor, NativeFrame, Process};
+use crate::runtime::{Cursor, NativeFrame, Process, arch::lua::FIRST_ARGUMENT};
 use core::hint::black_box;
 
 /// Registers that a function may save, which are the words below its return address.
@@ -95,8 +95,8 @@ fn saved_state(process: &impl Process, caller_sp: u64) -> Option<u64> {
     let base = if found & 1 == 0 {
         caller_sp
     } else {
-        let [rbp] = process.read(caller_sp.wrapping_add(process.descriptor(at::SAVED_RBP)))?;
-        rbp
+        let [fp] = process.read(caller_sp.wrapping_add(process.descriptor(at::SAVED_FP)))?;
+        fp
     };
     let offset = i64::from(found as i16 & !7);
     let [state] = process.read(base.wrapping_add_signed(offset))?;

@@ -517,7 +517,7 @@ fn a_state_in_the_frame_that_called_the_loop_is_found() {
     assert_eq!(shown[5], c());
     // By that frame's rbp, which the loop has saved.
     process.descriptor[at::FIRST_SITE + 1] = site(RETURN, -0x40, true).unwrap();
-    process.descriptor[at::SAVED_RBP] = (-16i64) as u64;
+    process.descriptor[at::SAVED_FP] = (-16i64) as u64;
     for native in [&stack[1], &stack[3]] {
         process.words(native.caller_sp, &[0]);
         process.words(native.caller_sp - 16, &[native.caller_sp + 0x80]);

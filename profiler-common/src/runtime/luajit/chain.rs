@@ -4,12 +4,13 @@ use super::{
     LuaJit,
     function::{Proto, proto_of, type_of},
     layout::{
-        ADDRESS, FRAME_BYTES, FUNCTION, INSTRUCTION_BYTES, NOT_CALLED_BY_NEXT, PROTO_BYTES,
-        STATE_WORDS, THREAD, at,
+        ADDRESS, FUNCTION, INSTRUCTION_BYTES, NOT_CALLED_BY_NEXT, PROTO_BYTES, STATE_WORDS, THREAD,
+        at,
     },
 };
 use crate::runtime::{
     Begin, Chain, ChainFrame, Cursor, Described, FUNCTION_BITS, NativeFrame, Process,
+    arch::luajit::{BASE, FRAME_BYTES, INSTRUCTION},
 };
 
 /// The words of the cursor.
@@ -23,10 +24,6 @@ mod word {
     /// Where the stack begins.
     pub(super) const STACK: usize = 3;
 }
-
-/// Registers in which the interpreter keeps its base and its next instruction (rdx, rbx), by their DWARF numbers.
-const BASE: u8 = 1;
-const INSTRUCTION: u8 = 3;
 
 /// The kinds of frames, in the lowest bits of the word that leads to the one before (`lj_frame.h`).
 mod kind {

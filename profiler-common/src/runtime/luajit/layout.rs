@@ -16,12 +16,6 @@ pub mod at {
 
 const _: () = assert!(at::LAST < DESCRIPTOR_WORDS);
 
-/// The register in which machine code and the interpreter have the table of what runs each instruction (r14), by its DWARF
-/// number.
-pub(super) const DISPATCH: u8 = 14;
-
-/// Bytes of the interpreter's native frame, its return address included.
-pub(super) const FRAME_BYTES: u64 = 80;
 /// The interpreter's frames lie at multiples of it.
 pub(super) const FRAME_STEP: u64 = 16;
 /// Of how many places above machine code's stack pointer the interpreter's frame may be at one: code spills 256 slots of four

@@ -4,10 +4,10 @@
 use super::{
     LuaJit,
     chain::is_interpreter,
-    layout::{DISPATCH, FRAME_FLAGS, FRAME_STEP, MAX_FRAME_STEPS, STATE_FRAME, at},
+    layout::{FRAME_FLAGS, FRAME_STEP, MAX_FRAME_STEPS, STATE_FRAME, at},
 };
 use crate::{
-    runtime::{ChainFrame, CodeOwner, Described, Process},
+    runtime::{ChainFrame, CodeOwner, Described, Process, arch::luajit::DISPATCH},
     walk::{
         Memory,
         native::{Frame, Kept, Reached},

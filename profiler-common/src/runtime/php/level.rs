@@ -6,12 +6,10 @@ use super::{
     function::{has_instruction, is_user, values},
     layout::{VALUE_BYTES, at},
 };
-use crate::runtime::{Begin, Chain, ChainFrame, Cursor, Described, NativeFrame, Process};
-
-/// The register in which the loop keeps its frame, by its DWARF number.
-const FRAME_REGISTER: u8 = 14;
-/// The register in which it keeps its instruction.
-const INSTRUCTION_REGISTER: u8 = 15;
+use crate::runtime::{
+    Begin, Chain, ChainFrame, Cursor, Described, NativeFrame, Process,
+    arch::php::{FRAME_REGISTER, INSTRUCTION_REGISTER},
+};
 
 /// How many frames are looked at to find the one that the loop runs: the others are functions written in C.
 const MAX_LOOK: usize = 4;

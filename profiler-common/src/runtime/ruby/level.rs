@@ -5,12 +5,10 @@ use super::{
     chain::{self, Frame, word},
     layout::at,
 };
-use crate::runtime::{Begin, Chain, ChainFrame, Cursor, Described, NativeFrame, Process};
-
-/// The register in which the loop keeps its frame, by its DWARF number.
-const FRAME_REGISTER: u8 = 15;
-/// The register in which it keeps its instruction.
-const INSTRUCTION_REGISTER: u8 = 14;
+use crate::runtime::{
+    Begin, Chain, ChainFrame, Cursor, Described, NativeFrame, Process,
+    arch::ruby::{FRAME_REGISTER, INSTRUCTION_REGISTER},
+};
 
 /// How many of the words are looked at that a called function saves.
 const SAVED: usize = 3;

@@ -8,36 +8,22 @@ use super::{
     closure::shared_of_function,
     frame::shared_of,
     function::Shared,
-    layout::{CALLED, FUNCTION_BELOW, KINDS_OF_FRAMES, ROOTS, SOME_BUILTIN, STRETCH_BYTES},
+    layout::{FUNCTION_BELOW, KINDS_OF_FRAMES, SOME_BUILTIN, STRETCH_BYTES},
 };
 use crate::{
-    abi::Rule,
     intern::Hash,
-    runtime::{COMPILED, ChainFrame, CodeOwner, FunctionInfo, Process, check_of},
+    runtime::{
+        COMPILED, ChainFrame, CodeOwner, FunctionInfo, Process,
+        arch::v8::{CALLED, FRAME_LEFT, NO_FRAME_YET, PLACE, ROOTS, without_frame},
+        check_of,
+    },
     walk::{
         Memory,
-        arch::{
-            ends_in_call,
-            innermost::{self, POP_FP, PUSH_FP},
-        },
+        arch::ends_in_call,
         is_user_address,
         native::{Frame, Kept, Reached},
     },
 };
-
-/// Beside the place of a return address: there is no frame yet. Without one of these bits, it is a frame pointer.
-const NO_FRAME_YET: u64 = 1;
-/// See [`NO_FRAME_YET`].
-const FRAME_LEFT: u64 = 2;
-/// See [`NO_FRAME_YET`].
-const PLACE: u64 = !7;
-
-/// `leave`, which leaves a frame as `pop rbp` does.
-const LEAVE: u8 = 0xc9;
-/// `cmp imm8, rcx` and `cmp imm32, rcx`: a function that has left its frame compares the number of arguments.
-const COMPARE_BYTE: u64 = 0xf9_8348;
-/// See [`COMPARE_BYTE`].
-const COMPARE: u64 = 0xf9_8148;
 
 impl CodeOwner for V8 {
     /// One of the builtins, from the table that compiled code has in a register.
@@ -166,25 +152,4 @@ fn hash_of_stretch(process: &impl Process, stretch: u64) -> u32 {
     let hash = Hash::new(process.fetched(0));
     let hash = hash.with(process.fetched(2)).with(process.fetched(3));
     check_of(hash.with(process.fetched(5)).with(process.fetched(7)))
-}
-
-/// Where the return address of an innermost frame is that is not there, and which of the bits above holds.
-#[inline(always)]
-fn without_frame(process: &impl Process, frame: &Frame) -> Option<u64> {
-    let [before, at] = process.read::<2>(frame.ip.wrapping_sub(8))?;
-    let last = (before >> 56) as u8;
-    let compares = at & 0xff_ffff == COMPARE_BYTE || at & 0xff_ffff == COMPARE;
-    if (last == POP_FP || last == LEAVE) && compares {
-        return Some(frame.sp & PLACE | FRAME_LEFT);
-    }
-    let rule = innermost::rule(before, at)?;
-    if rule.0 == Rule::FRAME_POINTER_PUSHED.0 {
-        return Some(frame.sp.wrapping_add(8) & PLACE | NO_FRAME_YET);
-    }
-    let state = if at as u8 == PUSH_FP {
-        NO_FRAME_YET
-    } else {
-        FRAME_LEFT
-    };
-    Some(frame.sp & PLACE | state)
 }

@@ -4,9 +4,12 @@ use super::{
     V8,
     closure::shared_of_function,
     function::Shared,
-    layout::{BYTECODE, FRAME_WORDS_BELOW, OFFSET, at, integer, is_object},
+    layout::{FRAME_WORDS_BELOW, at, integer, is_object},
 };
-use crate::runtime::{ChainFrame, Described, FrameFunction, NativeFrame, Process};
+use crate::runtime::{
+    ChainFrame, Described, FrameFunction, NativeFrame, Process,
+    arch::v8::{BYTECODE, OFFSET},
+};
 
 impl FrameFunction for V8 {
     #[inline(always)]

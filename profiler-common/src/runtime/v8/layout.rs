@@ -71,16 +71,6 @@ pub(super) const FRAME_WORDS_BELOW: u64 = 40;
 /// Below a frame pointer: the function, and behind it the context.
 pub(super) const FUNCTION_BELOW: u64 = 16;
 
-/// The registers, by their DWARF numbers, in which code is called with the function (rdi), and in which the interpreter has the
-/// offset in the bytecode (r9), the bytecode (r12) and the roots of the isolate (r13), as compiled code has.
-pub(super) const CALLED: u8 = 5;
-/// See [`CALLED`].
-pub(super) const OFFSET: u8 = 9;
-/// See [`CALLED`].
-pub(super) const BYTECODE: u8 = 12;
-/// See [`CALLED`].
-pub(super) const ROOTS: u8 = 13;
-
 /// From the roots of the isolate to one of the addresses of builtins: the table of these lies around it in all versions.
 pub(super) const SOME_BUILTIN: u64 = 0x7000;
 

@@ -283,7 +283,7 @@ fn put_sites(
     words[at::SAVED] = end;
     // Only behind these is the state found.
     words[at::BODY] = words[at::BODY].max(end);
-    words[at::SAVED_RBP] = *saves.get(&Register::RBP)? as u64;
+    words[at::SAVED_FP] = *saves.get(&Register::RBP)? as u64;
     let mut sites = Vec::new();
     let near = execute.start.saturating_sub(NEAR)..execute.end.saturating_add(NEAR);
     let functions = cold::functions(image, near);
@@ -337,11 +337,11 @@ fn saves(instructions: &[Instruction]) -> (HashMap<Register, i64>, u64) {
 
 /// The site of a call, by where its function has its first argument.
 fn returns(function: &[Instruction], number: usize, saves: &HashMap<Register, i64>) -> Option<u64> {
-    let (offset, is_by_rbp) = match first_argument(function, number)? {
+    let (offset, is_by_fp) = match first_argument(function, number)? {
         Place::Register(register) => (*saves.get(&register)?, false),
         Place::Frame(base, offset) => (offset, base == Register::RBP),
     };
-    site(function[number].next_ip(), offset, is_by_rbp)
+    site(function[number].next_ip(), offset, is_by_fp)
 }
 
 /// Where a function keeps its first argument during a call.
