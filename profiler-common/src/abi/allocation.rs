@@ -21,8 +21,8 @@ pub enum SizeAt {
     SecondByThird = 5,
 }
 
-/// The most bytes that can be granted: x86-64 programs have no more addresses.
-const MOST_BYTES: u64 = 1 << 47;
+/// The most bytes that can be granted: programs have no more addresses.
+const MOST_BYTES: u64 = super::arch::ADDRESS_END;
 
 /// An allocation function, in one word: bits 0–7 the [`SizeAt`], bits 8–15 its number in its file, bits 16–47
 /// its length in bytes.

@@ -1,6 +1,6 @@
 //! Calls that take time: which system calls are wanted, and on which files.
 //!
-//! Numbers of system calls are those of x86-64 (`arch/x86/entry/syscalls/syscall_64.tbl`).
+//! Numbers of system calls are the machine's business.
 
 /// Which system calls are firings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,9 +25,6 @@ pub enum CallWeight {
     /// One.
     One = 2,
 }
-
-/// The weight of a page-in in bytes: a page (`arch/x86/include/asm/page_types.h`).
-pub const PAGE_BYTES: u64 = 4096;
 
 /// Kinds of files, as bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,40 +77,6 @@ pub enum Descriptors {
     FirstAndSecond = 2,
     /// The first and the third.
     FirstAndThird = 3,
-}
-
-/// Where the file descriptors of a reading, writing or syncing system call are; none for other calls. Calls
-/// that transfer whole messages report no number of bytes and are left out if `bytes` are wanted.
-#[inline(always)]
-pub const fn descriptors(number: u64, bytes: bool) -> Option<Descriptors> {
-    match number {
-        // read, write, pread64, pwrite64, readv, writev
-        0 | 1 | 17 | 18 | 19 | 20 => Some(Descriptors::First),
-        // sendto, recvfrom, sendmsg, recvmsg
-        44..=47 => Some(Descriptors::First),
-        // fsync, fdatasync, sync_file_range, syncfs, recvmmsg, sendmmsg
-        74 | 75 | 277 | 306 | 299 | 307 if !bytes => Some(Descriptors::First),
-        // preadv, pwritev, preadv2, pwritev2, vmsplice
-        295 | 296 | 327 | 328 | 278 => Some(Descriptors::First),
-        // sendfile, tee
-        40 | 276 => Some(Descriptors::FirstAndSecond),
-        // splice, copy_file_range
-        275 | 326 => Some(Descriptors::FirstAndThird),
-        _ => None,
-    }
-}
-
-/// Whether a system call waits for a user lock, by its number and second argument
-/// (`include/uapi/linux/futex.h`).
-#[inline(always)]
-pub const fn waits_for_lock(number: u64, operation: u64) -> bool {
-    match number {
-        // futex: FUTEX_WAIT, LOCK_PI, WAIT_BITSET, WAIT_REQUEUE_PI, LOCK_PI2; its flags are from 128 on.
-        202 => matches!(operation & 0x7f, 0 | 6 | 9 | 11 | 13),
-        // futex_waitv, futex_wait
-        449 | 455 => true,
-        _ => false,
-    }
 }
 
 /// The kernel lock that a thread waits for: its address, which is even, and in the lowest bit
@@ -182,33 +145,6 @@ mod tests {
         ] {
             assert_eq!(FileKinds::of(mode), kind, "{mode:o}");
             assert!(FileKinds::ALL.has(kind));
-        }
-    }
-
-    #[test]
-    fn a_sync_call_moves_no_bytes() {
-        assert_eq!(descriptors(74, false), Some(Descriptors::First));
-        assert_eq!(descriptors(74, true), None);
-        assert_eq!(descriptors(0, true), Some(Descriptors::First));
-        assert_eq!(descriptors(202, false), None);
-    }
-
-    #[test]
-    fn a_futex_wake_is_not_a_wait() {
-        for (number, operation, waits) in [
-            (202, 0, true),
-            (202, 1, false),
-            (202, 0x80, true),
-            (202, 0x189, true),
-            (202, 0x81, false),
-            (455, 0, true),
-            (0, 0, false),
-        ] {
-            assert_eq!(
-                waits_for_lock(number, operation),
-                waits,
-                "{number} {operation:#x}"
-            );
         }
     }
 }

@@ -9,7 +9,7 @@
 use super::RuntimeKind;
 
 /// The bits of a function's address in a frame word: [`ChainFrame::function`](crate::runtime::ChainFrame::function). A program has addresses of more than 47 bits only
-/// where it asks for them (`Documentation/arch/x86/x86_64/5level-paging.rst`); bit 47 is the runtime's own.
+/// where it asks for them (the kernel's `5level-paging.rst`); bit 47 is the runtime's own.
 pub const FUNCTION_BITS: u64 = (1 << 48) - 1;
 
 /// The most words of a file's name: the kernel knows none longer than 255 bytes (`include/uapi/linux/limits.h`,

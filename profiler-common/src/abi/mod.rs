@@ -21,12 +21,11 @@ mod sample;
 mod stack;
 mod table;
 mod thread;
+mod x86_64;
 
 pub use allocation::{Allocator, Asking, LastRequest, SizeAt};
-pub use call::{
-    AwaitedLock, CallWeight, Descriptors, FileKinds, PAGE_BYTES, WantedCalls, descriptors,
-    waits_for_lock,
-};
+pub use arch::{PAGE_BYTES, descriptors, waits_for_lock};
+pub use call::{AwaitedLock, CallWeight, Descriptors, FileKinds, WantedCalls};
 pub use cgroup::{CGROUP_SLOTS, CROWDED_CGROUP, CgroupSlot, CgroupState};
 pub use code::{
     CODE_PROBES, CODE_SLOT_BITS, Code, CodeKey, CodeState, SLAB_BITS, SLAB_WORDS, slab_of,
@@ -66,6 +65,8 @@ pub use thread::{
     ASLEEP_WORDS, Asleep, FaultPhase, KeptRegisters, OFTEN_WAITING_SLOTS, PageFault, States,
     TaskState, ThreadEntry, WAKE_RACE_NS, WaitPair, WakerEntry,
 };
+
+use x86_64 as arch;
 
 /// Every struct that crosses the boundary. One that is declared and not listed here is a warning of the compiler's.
 pub const BOUNDARY: &[StructLayout] = &[

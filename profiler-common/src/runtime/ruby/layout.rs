@@ -43,7 +43,7 @@ pub mod at {
 pub enum Access {
     /// They are the executable's.
     Executable = 0,
-    /// They are a library's, whose number the dynamic linker writes into it (`R_X86_64_DTPMOD64`).
+    /// They are a library's, whose number the dynamic linker writes into it (a relocation of the kind `DTPMOD`).
     Module = 1,
 }
 
