@@ -44,8 +44,8 @@ boundary! {
 ///
 /// | bits  | what |
 /// | ---   | --- |
-/// | 0–31  | the operand: one signed number, or two signed halves ([`How`] says which) |
-/// | 32–35 | the base: a register, numbered as in DWARF |
+/// | 0–30  | the operand: one signed number, or two signed parts, of 16 and of 15 bits ([`How`] says which) |
+/// | 31–35 | the base: a register, numbered as in DWARF |
 /// | 36–39 | the [`How`]; 10 and 11 are 1 and 2, [read from code](Rule::is_from_code), 12 is [`Rule::FRAME_POINTER`]'s |
 /// | 40–41 | the [`Origin`] of the next two |
 /// | 42–52 | the [`Slot`] of the caller's frame pointer |
@@ -57,7 +57,8 @@ boundary! {
 pub struct Rule(pub u64);
 
 /// The kind of a rule. The *canonical frame address* (CFA, DWARF 5, section 6.4) is the caller's stack
-/// pointer. Unless stated otherwise, the return address is in the word below it.
+/// pointer. Unless stated otherwise, the return address is in the word below it; or on machines that [return by a
+/// register](crate::walk::arch::RETURNS_BY_SAVED) where the caller's saved register is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum How {
@@ -160,6 +161,22 @@ impl Slot {
 
 const SLOT_MASK: u64 = 0x7ff;
 
+/// The size of an operand in bits, and that of its upper half.
+const OPERAND_BITS: u32 = 31;
+/// See [`OPERAND_BITS`].
+const HIGH_BITS: u32 = OPERAND_BITS - 16;
+const OPERAND_MASK: u64 = (1 << OPERAND_BITS) - 1;
+
+/// As many registers have a number that is a base.
+const BASES: u64 = 32;
+
+const _: () = assert!(crate::walk::arch::REGISTERS as u64 <= BASES);
+
+/// Whether a signed number needs no more bits than these.
+const fn fits(number: i64, bits: u32) -> bool {
+    number >= -(1 << (bits - 1)) && number < 1 << (bits - 1)
+}
+
 /// Offset of the number of a [`How`] that was read from code: the largest number of the others.
 const FROM_CODE: u64 = How::Unsupported as u64;
 
@@ -180,7 +197,7 @@ impl Rule {
     /// The rule of the outermost frame.
     pub const ROOT: Self = Self((How::Root as u64) << 36);
     /// The rule of a function's first instruction: only the return address is on its stack.
-    pub const ENTRY: Self = Self::new(How::Offset, STACK_POINTER, 8);
+    pub const ENTRY: Self = Self::new(How::Offset, STACK_POINTER, crate::walk::arch::CFA_AT_ENTRY);
     /// The rule of code that nothing describes and that keeps frame pointers, as far as a sample of its functions tells:
     /// the caller's frame pointer and the return address are where that points to, which must be further up in the stack.
     pub const FRAME_POINTER: Self =
@@ -194,18 +211,37 @@ impl Rule {
     /// The rule of unwind instructions that no rule expresses.
     pub const UNSUPPORTED: Self = Self((How::Unsupported as u64) << 36);
 
-    /// A rule that leaves all saved registers unchanged.
+    /// A rule that leaves all saved registers unchanged. Of base and operand, what [does not fit](Self::fitting) is cut off.
     pub const fn new(how: How, base: u8, operand: i32) -> Self {
-        Self(operand as u32 as u64 | (base as u64 & 15) << 32 | (how as u64) << 36).with_slots(
+        let base = (base as u64 & (BASES - 1)) << OPERAND_BITS;
+        Self(operand as u64 & OPERAND_MASK | base | (how as u64) << 36).with_slots(
             Origin::Cfa,
             Slot::SAME,
             Slot::SAME,
         )
     }
 
-    /// A rule whose operand is two halves.
+    /// A rule whose operand is two halves. Of base and upper half, what [does not fit](Self::fitting_halves) is cut off.
     pub const fn halves(how: How, base: u8, low: i16, high: i16) -> Self {
         Self::new(how, base, low as u16 as i32 | (high as i32) << 16)
+    }
+
+    /// As [`new`](Self::new); none if the operand does not fit.
+    pub const fn fitting(how: How, base: u8, operand: i64) -> Option<Self> {
+        if fits(operand, OPERAND_BITS) {
+            Some(Self::new(how, base, operand as i32))
+        } else {
+            None
+        }
+    }
+
+    /// As [`halves`](Self::halves); none if one of them does not fit.
+    pub const fn fitting_halves(how: How, base: u8, low: i64, high: i64) -> Option<Self> {
+        if fits(low, 16) && fits(high, HIGH_BITS) {
+            Some(Self::halves(how, base, low as i16, high as i16))
+        } else {
+            None
+        }
     }
 
     /// The same rule with other slots for the frame pointer and the [saved](crate::walk::arch::SAVED) register.
@@ -263,13 +299,14 @@ impl Rule {
     /// The base register's number in DWARF.
     #[inline(always)]
     pub const fn base(self) -> u8 {
-        (self.0 >> 32 & 15) as u8
+        (self.0 >> OPERAND_BITS & (BASES - 1)) as u8
     }
 
     /// The operand as one number.
     #[inline(always)]
     pub const fn operand(self) -> i64 {
-        self.0 as i32 as i64
+        // Shifts up and down again to extend the sign, here and below.
+        (self.0 << (64 - OPERAND_BITS)) as i64 >> (64 - OPERAND_BITS)
     }
 
     /// The lower half of the operand.
@@ -281,7 +318,7 @@ impl Rule {
     /// The upper half of the operand.
     #[inline(always)]
     pub const fn high(self) -> i64 {
-        (self.0 >> 16) as i16 as i64
+        (self.0 << (64 - OPERAND_BITS)) as i64 >> (64 - HIGH_BITS)
     }
 
     /// The origin of the slots.
@@ -293,7 +330,6 @@ impl Rule {
     /// Where the caller's frame pointer is.
     #[inline(always)]
     pub const fn fp(self) -> Slot {
-        // Shifts up and down again to extend the sign.
         Slot(((self.0 << 11) as i64 >> 53) as i16)
     }
 
@@ -307,7 +343,7 @@ impl Rule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::{any, prop_assert_eq, proptest};
+    use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
 
     #[test]
     fn every_kind_and_origin_is_found_by_its_code() {
@@ -334,7 +370,7 @@ mod tests {
     #[test]
     fn only_distances_from_the_stack_or_frame_pointer_are_plain() {
         for how in (0..16).map(How::from_code) {
-            for base in 0..16 {
+            for base in 0..32 {
                 let is_plain = how == How::Offset && (base == 6 || base == 7);
                 assert_eq!(
                     Rule::new(how, base, 16).is_plain(),
@@ -375,7 +411,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_packed_rule_returns_its_parts(
-            how in 0u8..10, base in 0u8..16, operand: i32, origin in 0u8..4,
+            how in 0u8..10, base in 0u8..32, operand in -1i32 << 30..1 << 30, origin in 0u8..4,
             fp in -1024i16..1024, saved in -1024i16..1024,
         ) {
             let rule = Rule::new(How::from_code(how), base, operand)
@@ -390,9 +426,23 @@ mod tests {
         }
 
         #[test]
-        fn the_halves_of_a_word_are_separate(low: i16, high in any::<i16>()) {
-            let rule = Rule::halves(How::Memory, 7, low, high);
+        fn the_halves_of_a_word_are_separate(low: i16, high in -1i16 << 14..1 << 14, base in 0u8..32) {
+            let rule = Rule::halves(How::Memory, base, low, high);
             prop_assert_eq!((rule.low(), rule.high()), (i64::from(low), i64::from(high)));
+            prop_assert_eq!((rule.how(), rule.base()), (How::Memory, base));
+        }
+
+        #[test]
+        fn what_fits_is_kept_and_all_else_is_refused(operand: i32, low: i32, high: i32) {
+            let (operand, low, high) = (i64::from(operand), i64::from(low >> 15), i64::from(high >> 16));
+            match Rule::fitting(How::Offset, 31, operand) {
+                Some(rule) => prop_assert_eq!((rule.base(), rule.operand()), (31, operand)),
+                None => prop_assert!(operand.abs() >= 1 << 30),
+            }
+            match Rule::fitting_halves(How::Memory, 31, low, high) {
+                Some(rule) => prop_assert_eq!((rule.low(), rule.high()), (low, high)),
+                None => prop_assert!(low.abs() >= 1 << 15 || high.abs() >= 1 << 14),
+            }
         }
     }
 }

@@ -6,7 +6,9 @@
 //! Callee-saved registers are not read when a frame has saved them, but only when a rule needs them: in most
 //! frames only the return address is read.
 
-use super::arch::{FP, FP_FROM_STORED_SP, REGISTERS, SAVED, SAVED_FROM_STORED_SP, SP};
+use super::arch::{
+    FP, FP_FROM_STORED_SP, REGISTERS, RETURNS_BY_SAVED, SAVED, SAVED_FROM_STORED_SP, SP,
+};
 use super::{Memory, Registers, Step, frame_pointer, is_user_address};
 use crate::abi::{How, Origin, Rule, Slot, StackEnd};
 
@@ -374,25 +376,27 @@ pub fn advance_from(
     }
     let unusual = |number| unusual(reached, number, &register);
     let fp = kept(rule.fp(), frame.fp, rule, frame, cfa, &unusual, memory);
+    let saved = || {
+        kept(
+            rule.saved(),
+            frame.saved,
+            rule,
+            frame,
+            cfa,
+            &unusual,
+            memory,
+        )
+    };
     let (ip, fp) = if let How::InRegister = how {
         (unusual(register_number(rule.high()))?, fp)
     } else {
-        returned(cfa, fp, memory)?
+        returned(cfa, fp, saved, memory)?
     };
-    let saved = kept(
-        rule.saved(),
-        frame.saved,
-        rule,
-        frame,
-        cfa,
-        &unusual,
-        memory,
-    );
     *frame = Frame {
         ip: code(ip)?,
         sp: cfa,
         fp,
-        saved,
+        saved: saved(),
         reached: match reached {
             _ if rule.is_frame_pointer() => Reached::Pointed,
             Reached::Running | Reached::Waiting => Reached::CalledFirst,
@@ -446,12 +450,13 @@ pub fn advance_plain(rule: Rule, frame: &mut Frame, memory: &impl Memory) -> Res
     ) {
         return Err(StackEnd::Implausible);
     }
-    let (ip, fp) = returned(cfa, frame.fp.moved(rule.fp(), cfa), memory)?;
+    let saved = || frame.saved.moved(rule.saved(), cfa);
+    let (ip, fp) = returned(cfa, frame.fp.moved(rule.fp(), cfa), saved, memory)?;
     *frame = Frame {
         ip: code(ip)?,
         sp: cfa,
         fp,
-        saved: frame.saved.moved(rule.saved(), cfa),
+        saved: saved(),
         reached: if is_pointed {
             Reached::Pointed
         } else {
@@ -461,9 +466,17 @@ pub fn advance_plain(rule: Rule, frame: &mut Frame, memory: &impl Memory) -> Res
     Ok(())
 }
 
-/// The return address below `cfa`, and the caller's frame pointer.
+/// The return address, and the caller's frame pointer. `saved` gives the caller's saved register.
 #[inline(always)]
-fn returned(cfa: u64, fp: Kept, memory: &impl Memory) -> Result<(u64, Kept), StackEnd> {
+fn returned(
+    cfa: u64,
+    fp: Kept,
+    saved: impl Fn() -> Kept,
+    memory: &impl Memory,
+) -> Result<(u64, Kept), StackEnd> {
+    if RETURNS_BY_SAVED {
+        return Ok((saved().read(memory)?, fp));
+    }
     if fp == Kept::at(cfa.wrapping_sub(16)) {
         // The frame record of code with frame pointers, in one read.
         let [value, ip] = memory
@@ -490,7 +503,7 @@ fn leads_on(sp: u64, cfa: u64, how: How, base: u8) -> bool {
     }
     let elsewhere = base != SP || !matches!(how, How::Offset | How::Linkage);
     let far = elsewhere && sp.wrapping_sub(cfa) >= STACKS_APART_BYTES;
-    far || (cfa == sp && matches!(how, How::InRegister))
+    far || (cfa == sp && (RETURNS_BY_SAVED || matches!(how, How::InRegister)))
 }
 
 /// A return address, if it is plausible.

@@ -18,6 +18,11 @@ pub const SP: u8 = 7;
 /// the dynamic linker's trampoline (glibc, `sysdeps/x86_64/dl-trampoline.h`).
 pub const SAVED: u8 = 3;
 
+/// How far the CFA is above the stack pointer at a function's first instruction, in bytes: calls push the return address.
+pub const CFA_AT_ENTRY: i32 = 8;
+/// Whether calls put the return address into the register [`SAVED`], so that it is found as the caller's is. Here they push it.
+pub const RETURNS_BY_SAVED: bool = false;
+
 /// The distance in bytes from rsp to rbp among the registers the kernel saves for a signal handler; rip is
 /// the word after rsp (`struct sigcontext_64` in Linux's `arch/x86/include/uapi/asm/sigcontext.h`).
 pub const FP_FROM_STORED_SP: i64 = -40;

@@ -14,7 +14,7 @@ use super::expression::Expression;
 use super::program::{Saved, State};
 use profiler_common::abi::{How, Origin, Rule, Slot};
 use profiler_common::walk::x86_64::{
-    FP as RBP, FP_FROM_STORED_SP, SAVED_FROM_STORED_SP, SP as RSP,
+    CFA_AT_ENTRY, FP as RBP, FP_FROM_STORED_SP, SAVED_FROM_STORED_SP, SP as RSP,
 };
 use registers::{BX, FP, RA, SP};
 
@@ -26,9 +26,6 @@ pub(super) const NAMES: [&str; 16] = [
 
 /// The instruction pointer, as instructions call it.
 pub(super) const INSTRUCTION_POINTER: &str = "rip";
-
-/// How many bytes above the stack pointer the CFA is at a function's first instruction: calls push a return address.
-pub(super) const CFA_AT_ENTRY: u8 = 8;
 
 /// The rule of code that handlers of signals return to: there the stack pointer is at the saved registers, `ucontext_t`, of
 /// which rsp is at this offset (`struct sigcontext_64` in Linux's `arch/x86/include/uapi/asm/sigcontext.h`).
@@ -65,7 +62,7 @@ pub(super) fn usual_rule(base: u8, bytes: u32, fp: Option<u16>, bx: Option<u16>)
 
 /// Whether this is the state of such functions at their first instruction.
 pub(super) fn begins_as_usual(state: &State) -> bool {
-    *state == usual_state(RSP, CFA_AT_ENTRY.into(), None, None)
+    *state == usual_state(RSP, CFA_AT_ENTRY as u32, None, None)
 }
 
 /// The rule if the return address is not in the word below the CFA; an inner none if no rule expresses it.
@@ -90,12 +87,8 @@ fn in_register(state: &State, register: u16, sp: Saved) -> Option<Rule> {
         (Saved::Register(sp), _) => (sp, 0),
         _ => return None,
     };
-    let rule = Rule::halves(
-        How::InRegister,
-        number(base)?,
-        offset.try_into().ok()?,
-        number(register)?.into(),
-    );
+    let (base, register) = (number(base)?, number(register)?);
+    let rule = Rule::fitting_halves(How::InRegister, base, offset, register.into())?;
     Some(with_slots(rule, state))
 }
 
@@ -123,7 +116,7 @@ fn stored(state: &State, signal: bool) -> Option<Rule> {
         return None;
     }
     let how = if signal { How::Signal } else { How::Switch };
-    Some(Rule::new(how, number(sp.0)?, sp.1.try_into().ok()?))
+    Rule::fitting(how, number(sp.0)?, sp.1)
 }
 
 /// The address where a register is saved: a register plus an offset.
@@ -138,52 +131,35 @@ fn place(state: &State, saved: Saved) -> Option<(u16, i64)> {
 /// The return address in the word below the CFA.
 fn usual(state: &State) -> Option<Rule> {
     let rule = match state.expression {
-        None => Rule::new(
-            How::Offset,
-            number(state.base)?,
-            state.offset.try_into().ok()?,
-        ),
+        None => Rule::fitting(How::Offset, number(state.base)?, state.offset),
         Some(Expression::Memory {
             register,
             offset,
             addend,
-        }) => Rule::halves(
-            How::Memory,
-            number(register)?,
-            offset.try_into().ok()?,
-            addend.try_into().ok()?,
-        ),
+        }) => Rule::fitting_halves(How::Memory, number(register)?, offset, addend),
         Some(Expression::IndexedMemory {
             register,
             offset,
             index,
             addend,
         }) => {
-            let addend = i16::try_from(addend).ok()?.checked_mul(16)?;
-            let high = addend | i16::from(number(index)?);
-            Rule::halves(
-                How::IndexedMemory,
-                number(register)?,
-                offset.try_into().ok()?,
-                high,
-            )
+            let high = addend.checked_mul(16)? | i64::from(number(index)?);
+            Rule::fitting_halves(How::IndexedMemory, number(register)?, offset, high)
         }
         Some(Expression::Linkage {
             register,
             offset,
             threshold,
-        }) => Rule::halves(
-            How::Linkage,
-            number(register)?,
-            offset.try_into().ok()?,
-            threshold.try_into().ok()?,
-        ),
+        }) => {
+            let threshold = threshold.try_into().ok()?;
+            Rule::fitting_halves(How::Linkage, number(register)?, offset, threshold)
+        }
         Some(Expression::Place { register, offset }) => {
-            Rule::new(How::Offset, number(register)?, offset.try_into().ok()?)
+            Rule::fitting(How::Offset, number(register)?, offset)
         }
         Some(Expression::Other) => return None,
     };
-    Some(with_slots(rule, state))
+    Some(with_slots(rule?, state))
 }
 
 /// Adds where rbp and rbx are saved. Both are relative to one origin, rbp's; a slot relative to another is

@@ -7,7 +7,7 @@
 use super::super::arch;
 use gimli::DwEhPe;
 use profiler_common::abi::Rule;
-use profiler_common::walk::arch::{FP, SAVED, SP};
+use profiler_common::walk::arch::{CFA_AT_ENTRY, FP, SAVED, SP};
 use std::ops::Range;
 
 /// How addresses are written: signed halves, relative to themselves.
@@ -62,7 +62,7 @@ const PLACE_OF_FP: u32 = 32;
 const PLACE_OF_SAVED: u32 = 48;
 
 /// At the first instruction.
-const BEGIN: Packed = SP as u64 | (arch::CFA_AT_ENTRY as u64) << OFFSET;
+const BEGIN: Packed = SP as u64 | (CFA_AT_ENTRY as u64) << OFFSET;
 
 /// States that are set aside at a time, at most. Compilers write one.
 const MAX_DEPTH: usize = 4;

@@ -82,10 +82,11 @@ fn saved() -> Slot {
 
 /// The rule where so many bytes are between the stack pointer and the return address.
 fn frame(size: i32, fp: Slot) -> Rule {
-    match size.checked_add(8).filter(|_| size >= 0 && size % 8 == 0) {
-        Some(cfa) => Rule::new(How::Offset, RSP, cfa).with_slots(Origin::Cfa, fp, Slot::LOST),
-        None => Rule::MISSING,
-    }
+    let cfa = (size >= 0 && size % 8 == 0).then(|| i64::from(size) + 8);
+    cfa.and_then(|cfa| Rule::fitting(How::Offset, RSP, cfa))
+        .map_or(Rule::MISSING, |rule| {
+            rule.with_slots(Origin::Cfa, fp, Slot::LOST)
+        })
 }
 
 /// The rule where the frame pointer leads to the frame.
