@@ -32,7 +32,7 @@ pub struct Sleeping {
     pub comm: [u8; 16],
     /// How `registers` are to be interpreted.
     pub kept: KeptRegisters,
-    /// Instruction, stack and frame pointer and rbx of its user mode.
+    /// Instruction, stack and frame pointer and saved register of its user mode.
     pub registers: [u64; 4],
     /// Its kernel stack.
     pub kernel: Option<RawStack>,

@@ -1,5 +1,8 @@
 //! ELF's numbers for x86-64 (System V ABI, AMD64 supplement, sections 4.1 and 4.4).
 
+/// The machine, as errors call it.
+pub(crate) const NAME: &str = "64-bit x86";
+
 /// The machine.
 pub(super) const MACHINE: u16 = object::elf::EM_X86_64;
 

@@ -9,6 +9,7 @@ mod offsets;
 
 pub(super) use lines::lines;
 
+use super::arch::cpython::formed;
 use super::{Detected, Words};
 use crate::object::{Image, Symbol};
 use profiler_common::runtime::{
@@ -300,30 +301,7 @@ fn key(image: &Image<'_>, runtime: Symbol) -> Option<u64> {
         let offset = address.wrapping_sub(runtime.address);
         offset > 0 && offset < runtime.size && offset.is_multiple_of(4)
     };
-    let number = |at: usize| -> Option<u32> {
-        let bytes = code[..length].get(at..at + 4)?;
-        Some(u32::from_le_bytes(bytes.try_into().ok()?))
-    };
-    (0..length).find_map(|at| {
-        let rest = &code[at..length];
-        let address = match rest {
-            // lea disp32(%rip), %rdi
-            [0x48, 0x8d, 0x3d, ..] => {
-                let next = function.address.wrapping_add(at as u64 + 7);
-                next.wrapping_add_signed(i64::from(number(at + 3)? as i32))
-            }
-            // mov $imm32, %edi, where addresses have 32 bits
-            [0xbf, ..] => u64::from(number(at + 1)?),
-            // add $imm32, %rdi, onto the address of _PyRuntime
-            [0x48, 0x81, 0xc7, ..] => runtime.address.wrapping_add(u64::from(number(at + 3)?)),
-            // lea disp32(%rax), %rdi; the same with other registers
-            [0x48, 0x8d, register, ..] if register & 0xf8 == 0xb8 && *register != 0xbc => {
-                runtime.address.wrapping_add(u64::from(number(at + 3)?))
-            }
-            _ => return None,
-        };
-        Some(address).filter(inside)
-    })
+    formed(&code[..length], function.address, runtime.address).find(inside)
 }
 
 /// Modules, lambdas, comprehensions: their names are those of many.

@@ -6,6 +6,7 @@
 
 mod hidden;
 
+use super::arch::php::MOVE;
 use super::cold::cold_part;
 use super::{Detected, Words, search};
 use crate::object::Image;
@@ -169,11 +170,9 @@ fn build(image: &Image<'_>) -> (Option<&'static Version>, Vec<u8>) {
     (version, build.to_vec())
 }
 
-/// Where the body of `execute_ex` begins if it keeps its frame in register 14: behind the instruction that moves its argument
-/// there. Builds by other compilers than GCC keep it elsewhere.
+/// Where the body of `execute_ex` begins if it keeps its frame in the register that GCC gives it: behind the instruction that moves
+/// its argument there. Builds by other compilers keep it elsewhere.
 fn body(image: &Image<'_>, execute: u64) -> Option<u64> {
-    /// `mov %rdi, %r14`.
-    const MOVE: &[u8] = &[0x49, 0x89, 0xfe];
     let mut code = [0; 96];
     image.copy(execute, &mut code)?;
     let place = code.windows(MOVE.len()).position(|window| window == MOVE)?;

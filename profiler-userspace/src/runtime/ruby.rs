@@ -10,6 +10,7 @@ mod names;
 pub(super) use lines::lines;
 pub(super) use names::complete;
 
+use super::arch::ruby::{LOAD, calls};
 use super::cold::{cold_part, extent};
 use super::{Detected, Words};
 use crate::object::{Image, Symbol};
@@ -159,24 +160,14 @@ fn inner_loop(image: &Image<'_>, execute: Symbol) -> Option<Range<u64>> {
     const MOST: u64 = 64 << 10;
     let mut code = vec![0; usize::try_from(execute.size.min(MOST)).ok()?];
     image.copy(execute.address, &mut code)?;
-    // `call rel32`.
-    let calls = code.windows(5).enumerate().filter_map(|(place, bytes)| {
-        let (&0xe8, distance) = bytes.split_first()? else {
-            return None;
-        };
-        let distance = i32::from_le_bytes(distance.try_into().ok()?);
-        let next = execute.address.wrapping_add(place as u64 + 5);
-        extent(image, next.wrapping_add_signed(i64::from(distance)))
-    });
+    let calls = calls(&code, execute.address).filter_map(|(_, called)| extent(image, called));
     let largest = calls.max_by_key(|function| function.end - function.start)?;
     (largest.end - largest.start >= SMALLEST).then_some(largest)
 }
 
-/// Where the body of the loop begins if it keeps its frame in register 15 and its instruction in register 14: behind what
-/// loads the instruction.
+/// Where the body of the loop begins if it keeps its frame and its instruction in the registers that it asks for: behind what loads
+/// the instruction.
 fn body(image: &Image<'_>, function: u64) -> Option<u64> {
-    /// `mov (%r15), %r14`.
-    const LOAD: &[u8] = &[0x4d, 0x8b, 0x37];
     let mut code = [0; 128];
     image.copy(function, &mut code)?;
     let place = code.windows(LOAD.len()).position(|window| window == LOAD)?;

@@ -50,7 +50,8 @@ pub enum Error {
     NotElf,
     /// Its machine's unwind instructions are not supported.
     #[error(
-        "it holds code for another machine than 64-bit x86; its frame pointers can still be walked"
+        "it holds code for another machine than {}; its frame pointers can still be walked",
+        crate::object::arch::NAME
     )]
     OtherMachine,
     /// It exceeds a limit that no honest object comes near.

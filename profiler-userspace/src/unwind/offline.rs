@@ -87,7 +87,7 @@ impl OfflineWalker {
         self.met.values().copied().collect()
     }
 
-    /// The user stack of a thread, from its registers (instruction, stack and frame pointer, rbx), and
+    /// The user stack of a thread, from its registers (instruction, stack and frame pointer, saved register), and
     /// whether its memory could be read. None for a kernel thread. The mappings that are found are recorded in `processes`.
     pub(crate) fn walk(
         &mut self,

@@ -4,6 +4,7 @@
 //! `vm_exec_core`, is the one large function that loads its first instruction through registers of its own, and what calls it
 //! is `rb_vm_exec`. Where there is more than one candidate, none is believed.
 
+use super::super::arch::ruby::{calls, thread_variable};
 use super::super::cold::{extent, starts};
 use super::super::only;
 use super::{SMALLEST, body};
@@ -14,26 +15,12 @@ use std::ops::Range;
 const MOST_CODE: u64 = 64 << 20;
 
 /// `ruby_current_ec`: the address of the word with the module's number, and where it lies in the module's block. Read out of
-/// the code for the general dynamic model (*ELF Handling For Thread-Local Storage*, 4.1.6).
+/// the code for the general dynamic model (*ELF Handling For Thread-Local Storage*).
 pub(super) fn context(image: &Image<'_>) -> Option<[u64; 2]> {
-    /// `data16 lea DISTANCE(%rip), %rdi`.
-    const ADDRESS: &[u8] = &[0x66, 0x48, 0x8d, 0x3d];
-    /// Bytes of that, and of the call of `__tls_get_addr` behind it.
-    const BYTES: usize = 8;
-    /// `mov (%rax), %rax`: what is asked for is the variable's value.
-    const LOAD: &[u8] = &[0x48, 0x8b, 0x00];
     let function = image.symbol("rb_errinfo")?;
     let mut code = [0; 32];
     image.copy(function.address, &mut code)?;
-    let place = code.windows(ADDRESS.len()).position(|it| it == ADDRESS)?;
-    let distance = code.get(place + ADDRESS.len()..place + BYTES)?;
-    let behind = code.get(place + 2 * BYTES..)?;
-    if !behind.starts_with(LOAD) {
-        return None;
-    }
-    let distance = i32::from_le_bytes(distance.try_into().ok()?);
-    let next = function.address.checked_add((place + BYTES) as u64)?;
-    let pair = next.wrapping_add_signed(i64::from(distance));
+    let pair = thread_variable(&code, function.address)?;
     let [_, offset] = image.words(pair)?;
     Some([pair, offset])
 }
@@ -54,14 +41,7 @@ pub(super) fn functions(image: &Image<'_>) -> Option<(Range<u64>, Range<u64>)> {
         .filter(|bytes| *bytes <= MOST_CODE)?;
     let mut code = vec![0; usize::try_from(bytes).ok()?];
     image.copy(first, &mut code)?;
-    // `call rel32`.
-    let callers = code.windows(5).enumerate().filter_map(|(place, bytes)| {
-        let (&0xe8, distance) = bytes.split_first()? else {
-            return None;
-        };
-        let distance = i32::from_le_bytes(distance.try_into().ok()?);
-        let at = first + place as u64;
-        let called = at.wrapping_add(5).wrapping_add_signed(i64::from(distance));
+    let callers = calls(&code, first).filter_map(|(at, called)| {
         let caller = starts
             .partition_point(|start| *start <= at)
             .checked_sub(1)?;

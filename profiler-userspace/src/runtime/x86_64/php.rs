@@ -8,6 +8,9 @@ use profiler_common::runtime::php::CURRENT_EXECUTE_DATA;
 use std::collections::HashMap;
 use std::ops::Range;
 
+/// The loop moves its argument to register 14: `mov %rdi, %r14`.
+pub(in crate::runtime) const MOVE: &[u8] = &[0x49, 0x89, 0xfe];
+
 /// Larger functions are not looked at.
 const LARGEST: u64 = 1 << 20;
 /// How often a function stores register 14 at which address: that of a variable, or of what lies as far behind one as the innermost
