@@ -17,7 +17,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::bpf_linker;
 use crate::bpf_object;
@@ -29,6 +29,9 @@ pub(crate) const OBJECT: &str = "profiler-ebpf/prebuilt/flame.bpf.o";
 
 /// Where the versions that made it are noted.
 const VERSIONS: &str = "profiler-ebpf/prebuilt/VERSIONS";
+
+/// The folder with a file for each processor whose registers the kernel half can read.
+const REGISTERS: &str = "profiler-ebpf/src/task";
 
 /// Makes the object and the note of versions in place.
 pub(crate) fn make() -> Result<()> {
@@ -109,7 +112,10 @@ fn cargo_for_bpf(workspace: &Workspace, rustc: &Rustc, verb: &str) -> Result<Com
 
 fn flags(workspace: &Workspace, rustc: &Rustc, linker: &Path) -> Result<Vec<String>> {
     let mut flags: Vec<String> = vec![
-        format!("--cfg=bpf_target_arch=\"{}\"", arch(&rustc.host)?),
+        format!(
+            "--cfg=bpf_target_arch=\"{}\"",
+            arch(workspace, &rustc.host)?
+        ),
         format!("-Clinker={}", linker.display()),
         "-Clinker-plugin-lto".into(),
         "-Cpanic=abort".into(),
@@ -140,11 +146,14 @@ fn flags(workspace: &Workspace, rustc: &Rustc, linker: &Path) -> Result<Vec<Stri
 }
 
 /// The kernel's name for the processor: the BPF crate reads its registers by this name.
-fn arch(host: &str) -> Result<&str> {
-    match host.split('-').next() {
-        Some(arch @ ("x86_64" | "aarch64")) => Ok(arch),
-        _ => bail!("the BPF object can be made on x86_64 and aarch64 Linux, not on {host}"),
-    }
+fn arch<'host>(workspace: &Workspace, host: &'host str) -> Result<&'host str> {
+    let arch = host.split('-').next().unwrap_or(host);
+    let registers = workspace.root.join(REGISTERS).join(arch);
+    ensure!(
+        registers.with_extension("rs").is_file(),
+        "the BPF object cannot be made on {host}: {REGISTERS} has no file for {arch}"
+    );
+    Ok(arch)
 }
 
 fn versions(workspace: &Workspace, rustc: &Rustc) -> Result<String> {

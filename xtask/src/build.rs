@@ -41,7 +41,7 @@ pub(crate) fn static_flame_bpf(workspace: &Workspace, target: &str) -> Result<Pa
         cargo()
             .args(arguments)
             .arg(target)
-            .env("CC_x86_64_unknown_linux_musl", "musl-gcc"),
+            .env(format!("CC_{}", target.replace('-', "_")), "musl-gcc"),
         workspace,
     )?;
     let found = made

@@ -9,7 +9,7 @@ use clap::Args;
 
 use crate::source::Source;
 use crate::workspace::{Rustc, Workspace, cargo, run};
-use crate::{bpf, circles, layering, links, object_lint, words};
+use crate::{arch, bpf, circles, layering, links, object_lint, words};
 
 /// Which steps to run.
 #[derive(Args)]
@@ -75,6 +75,7 @@ fn layers(workspace: &Workspace) -> Result<()> {
     }
     let mut wrong = layering::violations(&sources);
     wrong.extend(circles::unknown(&sources));
+    wrong.extend(arch::violations(&sources));
     none(wrong)
 }
 

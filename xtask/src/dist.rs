@@ -9,14 +9,14 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::build;
 use crate::workspace::{Workspace, cargo, output, run};
+use crate::{arch, build};
 
 /// Where the results are, below the target directory.
 const FOLDER: &str = "dist";
 
 /// With musl, a program needs no library of the machine that it runs on.
-const TARGET: &str = "x86_64-unknown-linux-musl";
+const TARGET: &str = arch::STATIC_TARGET;
 
 /// The version of cargo-deb that makes the package.
 const CARGO_DEB: &str = "3.8.0";

@@ -196,13 +196,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("base64", &["output/html", "output/request", "output/svg"]),
     (
         "iced_x86",
-        &[
-            "code",
-            "runtime/lua",
-            "runtime/perl",
-            "runtime/php",
-            "unwind",
-        ],
+        &["code/x86_64", "runtime/x86_64", "unwind/x86_64"],
     ),
     ("inferno", &["output/svg/classic"]),
     ("clap", &["cli"]),

@@ -36,12 +36,14 @@ mod transcript;
 mod vm;
 mod words;
 mod workspace;
+mod x86_64;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use x86_64 as arch;
 
 /// The chores of the flame-bpf repository.
 #[derive(Parser)]

@@ -22,7 +22,7 @@ use clap::Args;
 use crate::object_code::Code;
 use crate::outcome::Outcome;
 use crate::workspace::{Workspace, run};
-use crate::{bpf, build};
+use crate::{arch, bpf, build};
 
 use log::Log;
 use newc::Archive;
@@ -217,7 +217,7 @@ fn emulate(image: &Path, archive: &Path, console: &Path) -> Result<bool> {
     // Without hardware's assistance, which the machines that test this lack; without a network, whose firmware need not be
     // installed. A kernel that panics ends the machine. One thread runs both CPUs: with two, one of them may still meet the
     // breakpoint that the other has replaced, as the kernel rewrites itself whenever events are attached, and it panics.
-    let mut machine = Command::new("qemu-system-x86_64")
+    let mut machine = Command::new(arch::EMULATOR.0)
         .args([
             "-accel",
             "tcg,thread=single",
@@ -230,7 +230,7 @@ fn emulate(image: &Path, archive: &Path, console: &Path) -> Result<bool> {
         ])
         .args(["-display", "none", "-monitor", "none", "-serial", "stdio"])
         .args(["-nic", "none", "-no-reboot"])
-        .args(["-append", "console=ttyS0 quiet panic=1"])
+        .args(["-append", arch::KERNEL_COMMAND_LINE])
         .arg("-kernel")
         .arg(image)
         .arg("-initrd")
@@ -239,7 +239,7 @@ fn emulate(image: &Path, archive: &Path, console: &Path) -> Result<bool> {
         .stdout(file)
         .stderr(complaints)
         .spawn()
-        .context("cannot start qemu-system-x86_64")?;
+        .with_context(|| format!("cannot start {}", arch::EMULATOR.0))?;
     let end = Instant::now() + LIMIT;
     while machine
         .try_wait()

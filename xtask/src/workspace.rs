@@ -34,7 +34,7 @@ pub(crate) struct Package {
 pub(crate) struct Rustc {
     /// For example `1.95.0`.
     pub(crate) release: String,
-    /// For example `x86_64-unknown-linux-gnu`.
+    /// Processor, vendor and system that it runs on, as it calls them.
     pub(crate) host: String,
     /// For example `22.1.2`.
     pub(crate) llvm: String,

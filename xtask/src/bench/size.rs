@@ -232,7 +232,7 @@ fn printed(mut out: impl Write) -> std::io::Result<()> {
         for function in all {
             writeln!(
                 out,
-                "\t{:>16x} library::module::name_{function:05}+0x{:x} (/usr/lib/x86_64-linux-gnu/liblibrary.so.1)",
+                "\t{:>16x} library::module::name_{function:05}+0x{:x} (/usr/lib/native-linux-gnu/liblibrary.so.1)",
                 0x7f00_0000_0000_u64 + u64::from(function) * 64,
                 function % 64
             )?;

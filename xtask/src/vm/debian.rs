@@ -10,12 +10,13 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
+use crate::arch;
 use crate::root::Root;
 use crate::workspace::{output, run};
 
 /// A program that is needed, and the package that has it.
 const PROGRAMS: &[(&str, &str)] = &[
-    ("qemu-system-x86_64", "qemu-system-x86"),
+    arch::EMULATOR,
     ("busybox", "busybox-static"),
     ("gcc", "gcc"),
     ("lua5.4", "lua5.4"),
@@ -30,7 +31,7 @@ const PROGRAMS: &[(&str, &str)] = &[
 const PACKAGE: (&str, &str) = ("linux-image-", "-unsigned");
 
 /// Small kernels for virtual machines, and the one kind that is asked for here.
-const FLAVOUR: &str = "-cloud-amd64";
+const FLAVOUR: &str = arch::KERNELS;
 
 /// How an image is called before its version.
 const IMAGE: &str = "vmlinuz-";
@@ -42,8 +43,9 @@ const IMAGE: &str = "vmlinuz-";
 /// They cannot be installed here, or what they would emulate is not for this processor's programs.
 pub(super) fn provide() -> Result<()> {
     ensure!(
-        std::env::consts::ARCH == "x86_64",
-        "the kernels are for x86-64, and what is built here is not"
+        std::env::consts::ARCH == arch::NAME,
+        "the kernels are for {}, and what is built here is not",
+        arch::NAME
     );
     let missing: Vec<&str> = PROGRAMS
         .iter()
