@@ -21,7 +21,7 @@ mod sample;
 mod stack;
 mod table;
 mod thread;
-mod x86_64;
+pub(crate) mod x86_64;
 
 pub use allocation::{Allocator, Asking, LastRequest, SizeAt};
 pub use arch::{PAGE_BYTES, descriptors, waits_for_lock};
@@ -66,7 +66,7 @@ pub use thread::{
     TaskState, ThreadEntry, WAKE_RACE_NS, WaitPair, WakerEntry,
 };
 
-use x86_64 as arch;
+pub(crate) use x86_64 as arch;
 
 /// Every struct that crosses the boundary. One that is declared and not listed here is a warning of the compiler's.
 pub const BOUNDARY: &[StructLayout] = &[

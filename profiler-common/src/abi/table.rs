@@ -170,7 +170,7 @@ const OPERAND_MASK: u64 = (1 << OPERAND_BITS) - 1;
 /// As many registers have a number that is a base.
 const BASES: u64 = 32;
 
-const _: () = assert!(crate::walk::arch::REGISTERS as u64 <= BASES);
+const _: () = assert!(super::arch::REGISTERS as u64 <= BASES);
 
 /// Whether a signed number needs no more bits than these.
 const fn fits(number: i64, bits: u32) -> bool {
@@ -184,10 +184,10 @@ const FROM_CODE: u64 = How::Unsupported as u64;
 const KEPT_FRAME_POINTER: u64 = 12;
 
 /// The stack pointer's DWARF number.
-const STACK_POINTER: u8 = crate::walk::arch::SP;
+const STACK_POINTER: u8 = super::arch::SP;
 
 /// The frame pointer's.
-const FRAME_POINTER: u8 = crate::walk::arch::FP;
+const FRAME_POINTER: u8 = super::arch::FP;
 
 impl Rule {
     /// The rule of code without unwind instructions.
@@ -197,7 +197,7 @@ impl Rule {
     /// The rule of the outermost frame.
     pub const ROOT: Self = Self((How::Root as u64) << 36);
     /// The rule of a function's first instruction: only the return address is on its stack.
-    pub const ENTRY: Self = Self::new(How::Offset, STACK_POINTER, crate::walk::arch::CFA_AT_ENTRY);
+    pub const ENTRY: Self = Self::new(How::Offset, STACK_POINTER, super::arch::CFA_AT_ENTRY);
     /// The rule of code that nothing describes and that keeps frame pointers, as far as a sample of its functions tells:
     /// the caller's frame pointer and the return address are where that points to, which must be further up in the stack.
     pub const FRAME_POINTER: Self =

@@ -1,8 +1,24 @@
-//! The kernel's interface on x86-64: numbers of system calls (`arch/x86/entry/syscalls/syscall_64.tbl`), sizes and bounds.
+//! The interfaces of x86-64: registers in rules, numbers of system calls (`arch/x86/entry/syscalls/syscall_64.tbl`), and bounds.
 //!
-//! In: numbers. Out: what such a call does.
+//! In: numbers. Out: what such a call does. Registers have DWARF's numbers (System V ABI, AMD64 supplement, figure 3.36).
 
 use super::Descriptors;
+
+/// The number of registers that a walk may begin with. A power of two.
+pub const REGISTERS: usize = 16;
+
+/// The frame pointer, rbp.
+pub const FP: u8 = 6;
+/// The stack pointer, rsp.
+pub const SP: u8 = 7;
+/// The one further register that is followed from frame to frame, rbx: unwind instructions of calling code start from it in
+/// the dynamic linker's trampoline (glibc, `sysdeps/x86_64/dl-trampoline.h`).
+pub const SAVED: u8 = 3;
+
+/// How far the CFA is above the stack pointer at a function's first instruction, in bytes: calls push the return address.
+pub const CFA_AT_ENTRY: i32 = 8;
+/// Whether calls put the return address into the register [`SAVED`], so that it is found as the caller's is. Here they push it.
+pub const RETURNS_BY_SAVED: bool = false;
 
 /// The weight of a page-in in bytes: a page (`arch/x86/include/asm/page_types.h`).
 pub const PAGE_BYTES: u64 = 4096;
