@@ -5,7 +5,10 @@
 //! [`Rule`] by its index in one table that all objects share. A rule says in one word how to get from a frame
 //! to its caller; [`walk::native`](crate::walk::native) follows it.
 
-use super::layout::boundary;
+use super::{
+    arch::{CFA_AT_ENTRY, FP as FRAME_POINTER, REGISTERS, SP as STACK_POINTER},
+    layout::boundary,
+};
 
 /// The binary logarithm of a page's size in bytes.
 pub const TABLE_PAGE_BITS: u32 = 16;
@@ -44,7 +47,7 @@ boundary! {
 ///
 /// | bits  | what |
 /// | ---   | --- |
-/// | 0–30  | the operand: one signed number, or two signed parts, of 16 and of 15 bits ([`How`] says which) |
+/// | 0–30  | the operand: one number, more [`LEAST_OPERAND`] than zero, or two signed parts, of 16 and of 15 bits ([`How`] says which) |
 /// | 31–35 | the base: a register, numbered as in DWARF |
 /// | 36–39 | the [`How`]; 10 and 11 are 1 and 2, [read from code](Rule::is_from_code), 12 is [`Rule::FRAME_POINTER`]'s |
 /// | 40–41 | the [`Origin`] of the next two |
@@ -167,10 +170,13 @@ const OPERAND_BITS: u32 = 31;
 const HIGH_BITS: u32 = OPERAND_BITS - 16;
 const OPERAND_MASK: u64 = (1 << OPERAND_BITS) - 1;
 
+/// The least number that is an operand; the highest is three times as far from zero. Go has functions with frames of a gibibyte.
+const LEAST_OPERAND: i64 = -(1 << (OPERAND_BITS - 2));
+
 /// As many registers have a number that is a base.
 const BASES: u64 = 32;
 
-const _: () = assert!(super::arch::REGISTERS as u64 <= BASES);
+const _: () = assert!(REGISTERS as u64 <= BASES);
 
 /// Whether a signed number needs no more bits than these.
 const fn fits(number: i64, bits: u32) -> bool {
@@ -183,12 +189,6 @@ const FROM_CODE: u64 = How::Unsupported as u64;
 /// The number of the [`How`] of [`Rule::FRAME_POINTER`].
 const KEPT_FRAME_POINTER: u64 = 12;
 
-/// The stack pointer's DWARF number.
-const STACK_POINTER: u8 = super::arch::SP;
-
-/// The frame pointer's.
-const FRAME_POINTER: u8 = super::arch::FP;
-
 impl Rule {
     /// The rule of code without unwind instructions.
     pub const MISSING: Self = Self(0);
@@ -197,7 +197,7 @@ impl Rule {
     /// The rule of the outermost frame.
     pub const ROOT: Self = Self((How::Root as u64) << 36);
     /// The rule of a function's first instruction: only the return address is on its stack.
-    pub const ENTRY: Self = Self::new(How::Offset, STACK_POINTER, super::arch::CFA_AT_ENTRY);
+    pub const ENTRY: Self = Self::new(How::Offset, STACK_POINTER, CFA_AT_ENTRY);
     /// The rule of code that nothing describes and that keeps frame pointers, as far as a sample of its functions tells:
     /// the caller's frame pointer and the return address are where that points to, which must be further up in the stack.
     pub const FRAME_POINTER: Self =
@@ -213,6 +213,10 @@ impl Rule {
 
     /// A rule that leaves all saved registers unchanged. Of base and operand, what [does not fit](Self::fitting) is cut off.
     pub const fn new(how: How, base: u8, operand: i32) -> Self {
+        Self::packed(how, base, operand as i64 - LEAST_OPERAND)
+    }
+
+    const fn packed(how: How, base: u8, operand: i64) -> Self {
         let base = (base as u64 & (BASES - 1)) << OPERAND_BITS;
         Self(operand as u64 & OPERAND_MASK | base | (how as u64) << 36).with_slots(
             Origin::Cfa,
@@ -223,12 +227,12 @@ impl Rule {
 
     /// A rule whose operand is two halves. Of base and upper half, what [does not fit](Self::fitting_halves) is cut off.
     pub const fn halves(how: How, base: u8, low: i16, high: i16) -> Self {
-        Self::new(how, base, low as u16 as i32 | (high as i32) << 16)
+        Self::packed(how, base, low as u16 as i64 | (high as i64) << 16)
     }
 
     /// As [`new`](Self::new); none if the operand does not fit.
     pub const fn fitting(how: How, base: u8, operand: i64) -> Option<Self> {
-        if fits(operand, OPERAND_BITS) {
+        if operand >= LEAST_OPERAND && operand <= OPERAND_MASK as i64 + LEAST_OPERAND {
             Some(Self::new(how, base, operand as i32))
         } else {
             None
@@ -305,8 +309,7 @@ impl Rule {
     /// The operand as one number.
     #[inline(always)]
     pub const fn operand(self) -> i64 {
-        // Shifts up and down again to extend the sign, here and below.
-        (self.0 << (64 - OPERAND_BITS)) as i64 >> (64 - OPERAND_BITS)
+        (self.0 & OPERAND_MASK) as i64 + LEAST_OPERAND
     }
 
     /// The lower half of the operand.
@@ -318,6 +321,7 @@ impl Rule {
     /// The upper half of the operand.
     #[inline(always)]
     pub const fn high(self) -> i64 {
+        // Shifts up and down again to extend the sign, here and below.
         (self.0 << (64 - OPERAND_BITS)) as i64 >> (64 - HIGH_BITS)
     }
 
@@ -411,7 +415,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_packed_rule_returns_its_parts(
-            how in 0u8..10, base in 0u8..32, operand in -1i32 << 30..1 << 30, origin in 0u8..4,
+            how in 0u8..10, base in 0u8..32, operand in -1i32 << 29..3 << 29, origin in 0u8..4,
             fp in -1024i16..1024, saved in -1024i16..1024,
         ) {
             let rule = Rule::new(How::from_code(how), base, operand)
@@ -437,7 +441,7 @@ mod tests {
             let (operand, low, high) = (i64::from(operand), i64::from(low >> 15), i64::from(high >> 16));
             match Rule::fitting(How::Offset, 31, operand) {
                 Some(rule) => prop_assert_eq!((rule.base(), rule.operand()), (31, operand)),
-                None => prop_assert!(operand.abs() >= 1 << 30),
+                None => prop_assert!(!(-1 << 29..3 << 29).contains(&operand)),
             }
             match Rule::fitting_halves(How::Memory, 31, low, high) {
                 Some(rule) => prop_assert_eq!((rule.low(), rule.high()), (low, high)),
