@@ -16,10 +16,10 @@ pub(crate) const EMULATOR: (&str, &str) = ("qemu-system-x86_64", "qemu-system-x8
 /// How Debian's small kernels for virtual machines end.
 pub(crate) const KERNELS: &str = "-cloud-amd64";
 
-/// What an emulated kernel is told: where its console is.
+/// Command line of an emulated kernel: where its console is.
 pub(crate) const KERNEL_COMMAND_LINE: &str = "console=ttyS0 quiet panic=1";
 
-/// What the static binary is compiled for.
+/// Target that the static binary is compiled for.
 pub(crate) const STATIC_TARGET: &str = "x86_64-unknown-linux-musl";
 
 /// Parts of words, in small letters, that name it.

@@ -5,7 +5,7 @@
 /// The loop loads its first instruction: `mov (%r15), %r14`.
 pub(in crate::runtime) const LOAD: &[u8] = &[0x4d, 0x8b, 0x37];
 
-/// What may be calls (`call rel32`) in code that begins at `begin`: where each is, and what it calls.
+/// Possible calls (`call rel32`) in code that begins at `begin`: where each is, and what it calls.
 pub(in crate::runtime) fn calls(code: &[u8], begin: u64) -> impl Iterator<Item = (u64, u64)> {
     let windows = code.windows(5).enumerate();
     windows.filter_map(move |(place, bytes)| {
