@@ -394,10 +394,8 @@ mod tests {
     fn the_rule_of_kept_frame_pointers_is_plain_and_not_read_from_code() {
         let rule = Rule::FRAME_POINTER;
         assert!(rule.is_frame_pointer() && rule.is_plain() && !rule.is_from_code());
-        assert_eq!(
-            (rule.how(), rule.base(), rule.operand()),
-            (How::Offset, 6, 16)
-        );
+        let parts = (rule.how(), rule.base(), rule.operand());
+        assert_eq!(parts, (How::Offset, 6, 16));
         assert_eq!((rule.fp(), rule.saved()), (Slot(-2), Slot::LOST));
         let alike = Rule::new(How::Offset, 6, 16);
         assert!(!alike.is_frame_pointer() && !alike.from_code().is_frame_pointer());

@@ -68,16 +68,12 @@ fn plt_sections_are_recognized_by_their_cfi() {
         0xff, 0x35, 1, 2, 3, 4, 0xff, 0x25, 1, 2, 3, 4, 0x0f, 0x1f, 0x40, 0,
     ];
     let late = [0xff, 0x25, 1, 2, 3, 4, 0x68, 0, 0, 0, 0, 0xe9, 1, 2, 3, 4];
-    let rules: Vec<_> = linkage(&[head, late].concat())
-        .into_iter()
-        .map(|(after, rule)| (after, rule.how(), rule.low(), rule.high()))
-        .collect();
     assert_eq!(
-        rules,
+        linkage(&[head, late].concat()),
         [
-            (0, How::Offset, 16, 0),
-            (6, How::Offset, 24, 0),
-            (16, How::Linkage, 8, 11)
+            (0, Rule::new(How::Offset, 7, 16)),
+            (6, Rule::new(How::Offset, 7, 24)),
+            (16, Rule::halves(How::Linkage, 7, 8, 11))
         ]
     );
     let bound = [0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, 1, 2, 3, 4];
