@@ -16,6 +16,7 @@ mod moved;
 mod names;
 mod open_files;
 mod opening;
+mod patience;
 pub mod proc_maps;
 mod registry;
 mod reported;

@@ -5,6 +5,7 @@
 //! that of the mapping, and the file's age with the time when the mapping was seen.
 
 use super::liveness::Liveness;
+use super::patience::Patience;
 use super::{MappedFile, ProcessKey};
 use crate::object::{FileNumber, RegularFile};
 use profiler_common::abi::CodeKey;
@@ -13,8 +14,7 @@ use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::SystemTime;
 
 /// How many processes are tried for one file. All of them map the same one, so more help only if the first
 /// have ended.
@@ -168,36 +168,23 @@ fn held(owner: &Owner) -> io::Result<RegularFile> {
     )))
 }
 
-/// How long the owner's file system may take for its files in all, in milliseconds. It may be any program of that user's.
-static PATIENCE_MS: AtomicU64 = AtomicU64::new(3000);
+/// How long the owner's file system may take for its files in all. It may be any program of that user's.
+static PATIENCE: Patience = Patience::new(3000, 3000, 0);
 
 /// A copy of the file at a path as a process has it, and the root directory of that: opened as the process's user, where not
 /// even root may read it. None if that does not work either, or takes too long.
 pub(super) fn as_owner(tgid: u32, path: &Path) -> Option<(RegularFile, PathBuf)> {
-    let patience = PATIENCE_MS.load(Relaxed);
-    if patience == 0 || !rustix::process::geteuid().is_root() {
+    if !rustix::process::geteuid().is_root() {
         return None;
     }
     let root = PathBuf::from(format!("/proc/{tgid}/root"));
-    let (answers, answer) = std::sync::mpsc::channel();
     let (within, path) = (root.clone(), path.to_owned());
     // The thread alone becomes that user, and ends as such.
-    let asked = std::thread::Builder::new().name("as-owner".to_owned());
-    let began = Instant::now();
-    asked
-        .spawn(move || {
-            let open = || {
-                become_owner(tgid)?;
-                RegularFile::open_within(&within, &path)?.copied()
-            };
-            // Nobody may be waiting any more.
-            let _sent = answers.send(open());
-        })
-        .ok()?;
-    let opened = answer.recv_timeout(Duration::from_millis(patience));
-    let took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-    PATIENCE_MS.store(patience.saturating_sub(took), Relaxed);
-    Some((opened.ok()?.ok()?, root))
+    let opened = PATIENCE.wait("as-owner", move || {
+        become_owner(tgid)?;
+        RegularFile::open_within(&within, &path)?.copied()
+    });
+    Some((opened?.ok()?, root))
 }
 
 /// Makes this thread act for the user of a process.
