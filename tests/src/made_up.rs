@@ -210,6 +210,7 @@ impl Maker {
             tid: self.rng.bool().then_some(number),
             cpu: self.rng.bool().then_some(number),
             cgroup: None,
+            context: None,
             source: self.rng.bool().then(|| name.to_owned()),
         };
         let optional = [

@@ -136,6 +136,7 @@ impl<'a> Saving<'a> {
             tid: owner.tid,
             cpu: owner.cpu,
             cgroup: None,
+            context: None,
             source: None,
         })
     }

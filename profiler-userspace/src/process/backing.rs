@@ -158,6 +158,7 @@ impl Backings {
             range: 0..1,
             offset: 0,
             number: FileNumber::default(),
+            executable: true,
             name,
         })
     }
@@ -211,6 +212,7 @@ mod tests {
                 minor: 1,
                 inode,
             },
+            executable: true,
             name,
         })
     }
@@ -273,6 +275,7 @@ mod tests {
                     inode,
                     ..FileNumber::default()
                 },
+                executable: true,
                 name,
             })
         };

@@ -3,6 +3,7 @@
 //! In: readings and mapping events. Out: what an address lies in. Never reads a file of the process's own.
 
 use super::backing::{Backing, BackingId, Backings};
+use super::contexts;
 use super::mapping::{Mapping, Moved, Place, find};
 use super::proc_maps;
 use super::reported::{self, Choice, Choices, ReportedMappings};
@@ -21,6 +22,8 @@ pub(super) struct Reading {
     pub(super) taken: SystemTime,
     // Ascending, as the kernel lists them.
     pub(super) mappings: Box<[Mapping]>,
+    // Where it publishes its context.
+    pub(super) contexts: Vec<u64>,
 }
 
 /// One process that was seen.
@@ -190,8 +193,14 @@ impl Reading {
         }
         let mut cut = false;
         let mut mappings: Vec<Mapping> = Vec::new();
+        let mut contexts = Vec::new();
         // Lines read before an error are right.
-        let _ended = proc_maps::each_executable(BufReader::new(file), |entry| {
+        let maps = BufReader::new(file);
+        let _ended = proc_maps::each_executable_or(maps, contexts::may_be_one, |entry| {
+            contexts::note(&entry, &mut contexts);
+            if !entry.executable {
+                return true;
+            }
             if mappings.len() == MAX_MAPPINGS {
                 cut = true;
                 return false;
@@ -221,6 +230,7 @@ impl Reading {
         let reading = Self {
             taken: SystemTime::now(),
             mappings: mappings.into_boxed_slice(),
+            contexts,
         };
         Ok((reading, cut))
     }

@@ -6,6 +6,8 @@
 
 mod backing;
 mod code_maker;
+mod context;
+mod contexts;
 mod functions;
 mod jit_maps;
 mod liveness;
@@ -36,6 +38,7 @@ pub use reported::Choice;
 pub use shortage::Shortage;
 
 use crate::profile::raw::Who;
+use std::time::Duration;
 
 /// One program that ran in one process. If a PID is reused, or a process calls `exec`, the incarnation
 /// differs.
@@ -45,6 +48,19 @@ pub struct ProcessKey {
     pub tgid: u32,
     /// Grows with each program under one PID; zero where the kernel does not say.
     pub incarnation: u64,
+}
+
+impl ProcessKey {
+    /// How long ago the process began; none where the kernel does not say when.
+    pub(crate) fn age(&self) -> Option<Duration> {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        let since_boot = Duration::new(
+            u64::try_from(now.tv_sec).unwrap_or(0),
+            u32::try_from(now.tv_nsec).unwrap_or(0),
+        );
+        let began = Duration::from_nanos(self.incarnation);
+        (self.incarnation != 0).then(|| since_boot.saturating_sub(began))
+    }
 }
 
 impl From<&Who> for ProcessKey {

@@ -1,6 +1,6 @@
 //! The parser of `/proc/PID/maps`.
 //!
-//! In: the file's bytes, line by line. Out: its executable mappings. Pure; an invalid line is skipped. The
+//! In: the file's bytes, line by line. Out: its mappings, or those that are wanted. Pure; an invalid line is skipped. The
 //! kernel writes the file, but paths and names in it are the target's. The format is described in the
 //! kernel's `Documentation/filesystems/proc.rst`.
 
@@ -21,6 +21,8 @@ pub struct Entry<'a> {
     pub offset: u64,
     /// Which file is mapped.
     pub number: FileNumber,
+    /// Whether it may be executed.
+    pub executable: bool,
     /// A path, a name in brackets, or nothing, unchanged.
     pub name: &'a [u8],
 }
@@ -31,7 +33,24 @@ pub struct Entry<'a> {
 ///
 /// When reading fails, as it does once the process has gone. Mappings visited before remain valid.
 pub fn each_executable(maps: impl BufRead, visit: impl FnMut(Entry<'_>) -> bool) -> io::Result<()> {
-    each_of(maps, true, visit)
+    each_executable_or(maps, |_| false, visit)
+}
+
+/// As [`each_executable`], with those whose lines are wanted for what they end in, which is their name.
+///
+/// # Errors
+///
+/// See there.
+pub fn each_executable_or(
+    maps: impl BufRead,
+    is_wanted: impl Fn(&[u8]) -> bool,
+    visit: impl FnMut(Entry<'_>) -> bool,
+) -> io::Result<()> {
+    each_of(
+        maps,
+        |is_executable, line| is_executable || is_wanted(line),
+        visit,
+    )
 }
 
 /// As [`each_executable`], with all mappings.
@@ -40,12 +59,12 @@ pub fn each_executable(maps: impl BufRead, visit: impl FnMut(Entry<'_>) -> bool)
 ///
 /// See there.
 pub fn each(maps: impl BufRead, visit: impl FnMut(Entry<'_>) -> bool) -> io::Result<()> {
-    each_of(maps, false, visit)
+    each_of(maps, |_, _| true, visit)
 }
 
 fn each_of(
     mut maps: impl BufRead,
-    executable: bool,
+    is_wanted: impl Fn(bool, &[u8]) -> bool,
     mut visit: impl FnMut(Entry<'_>) -> bool,
 ) -> io::Result<()> {
     let mut line = Vec::with_capacity(256);
@@ -55,7 +74,7 @@ fn each_of(
             return Ok(());
         }
         let line = line.strip_suffix(b"\n").unwrap_or(&line);
-        if let Some(entry) = parse(line, executable)
+        if let Some(entry) = parse(line, &is_wanted)
             && !visit(entry)
         {
             return Ok(());
@@ -63,12 +82,13 @@ fn each_of(
     }
 }
 
-/// The mapping in a line, if it has one, and one that is executable if only these are wanted.
-fn parse(line: &[u8], executable: bool) -> Option<Entry<'_>> {
+/// The mapping in a line, if it has one that is wanted: by whether it is executable, and by the line.
+fn parse(line: &[u8], is_wanted: impl Fn(bool, &[u8]) -> bool) -> Option<Entry<'_>> {
     let (range, rest) = split(line, b' ')?;
     let (permissions, rest) = split(rest, b' ')?;
     // Most lines end here, so this is tested before any number is parsed.
-    if executable && permissions.get(2) != Some(&b'x') {
+    let executable = permissions.get(2) == Some(&b'x');
+    if !is_wanted(executable, line) {
         return None;
     }
     let (start, end) = split(range, b'-')?;
@@ -86,6 +106,7 @@ fn parse(line: &[u8], executable: bool) -> Option<Entry<'_>> {
             minor: u32::try_from(hexadecimal(minor)?).ok()?,
             inode: decimal(inode)?,
         },
+        executable,
         name: &name[padding..],
     })
 }
@@ -200,6 +221,20 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
     }
 
     #[test]
+    fn others_are_kept_by_their_names() {
+        let mut found = Vec::new();
+        let is_wanted = |line: &[u8]| line.ends_with(b"[heap]") || line.ends_with(b"[vdso]");
+        each_executable_or(REAL.as_bytes(), is_wanted, |entry| {
+            found.push((entry.executable, entry.name.to_vec()));
+            true
+        })
+        .unwrap();
+        assert_eq!(found.len(), 7);
+        assert_eq!(found[1], (false, b"[heap]".to_vec()));
+        assert_eq!(found[5], (true, b"[vdso]".to_vec()));
+    }
+
+    #[test]
     fn the_maps_of_this_process_are_read() {
         let maps = std::fs::read("/proc/self/maps").unwrap();
         let here = executable_mappings_are_kept_with_all_fields as fn() as usize as u64;
@@ -227,9 +262,13 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
             "10-fffffffffffffffff r-xp 0 0:0 0",
             "10-20 r- 0 0:0 0",
         ] {
-            assert_eq!(parse(line.as_bytes(), true), None, "{line}");
+            assert_eq!(
+                parse(line.as_bytes(), |executable, _| executable),
+                None,
+                "{line}"
+            );
         }
-        assert!(parse(b"10-20 r-xp 0 0:0 0", true).is_some());
+        assert!(parse(b"10-20 r-xp 0 0:0 0", |executable, _| executable).is_some());
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! puts together know nothing of it: who still runs, what is mapped, which files are open, where JIT code is described.
 
 use super::backing::Backings;
+use super::contexts::Contexts;
 use super::functions::Functions;
 use super::jit_maps::{self, JitMaps};
 use super::liveness::Liveness;
@@ -20,6 +21,7 @@ use super::{
 };
 use crate::object::RegularFile;
 use crate::profile::cgroup::Cgroup;
+use crate::profile::process_context::ProcessContext;
 use foldhash::HashMap;
 use profiler_common::abi::{CodeKey, FrameWord};
 use std::collections::HashSet;
@@ -49,6 +51,7 @@ pub struct Processes {
     jit_maps: JitMaps,
     functions: Functions,
     names: ProcessNames,
+    contexts: Contexts,
     // By the kernel half's numbers; none that nobody can tell.
     cgroups: HashMap<u16, Option<Arc<Cgroup>>>,
     pub(super) open_files: OpenFiles,
@@ -91,6 +94,8 @@ impl Processes {
             None => None,
         };
         if let Some(reading) = &reading {
+            self.contexts
+                .take(process_key, &reading.contexts, &self.liveness);
             self.jit_maps
                 .look_if_made(process_key, reading, &self.backings);
             self.open_files
@@ -164,6 +169,8 @@ impl Processes {
         if !same_program {
             return false;
         }
+        self.contexts
+            .take(process_key, &fresh.contexts, &self.liveness);
         self.jit_maps
             .look_if_made(process_key, &fresh, &self.backings);
         if nothing_new {
@@ -230,6 +237,12 @@ impl Processes {
     pub fn name(&mut self, process_key: ProcessKey) -> Option<&Arc<[u8]>> {
         self.names.look(process_key, &self.liveness);
         self.names.get(process_key)
+    }
+
+    /// The context of a process that was sampled, if it publishes one.
+    pub fn context(&mut self, process_key: ProcessKey) -> Option<&Arc<ProcessContext>> {
+        self.contexts.look(process_key, &self.liveness);
+        self.contexts.get(process_key)
     }
 
     /// Notes the cgroup that the kernel half gave this number; none where nobody can say which it is.
@@ -372,6 +385,7 @@ impl Processes {
         self.jit_maps.let_go(process_key);
         self.functions.let_go(process_key);
         self.names.let_go(process_key);
+        self.contexts.let_go(process_key);
         self.liveness.forget(process_key);
     }
 }

@@ -24,6 +24,7 @@ mod off_cpu_view;
 pub(crate) mod outline;
 pub(crate) mod paths;
 pub(crate) mod preorder;
+pub mod process_context;
 pub mod raw;
 mod raw_frame;
 pub mod select;

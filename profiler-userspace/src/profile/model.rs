@@ -8,6 +8,7 @@
 use super::cgroup::{Cgroup, CgroupPart};
 use super::normalized::{LocationIndex, NormalizedStack, NormalizedStackIndex, WakerIndex};
 use super::off_cpu_view::OffCpuView;
+use super::process_context::ProcessContext;
 use super::stack_table::{StackRef, StackTable};
 use super::wait_reason::WaitReason;
 use super::{
@@ -99,6 +100,8 @@ pub struct Labels {
     pub cpu: Option<u32>,
     /// The cgroup; none where it is not known.
     pub cgroup: Option<Arc<Cgroup>>,
+    /// The context that the process publishes, where it does.
+    pub context: Option<Arc<ProcessContext>>,
     /// The file, host or container that the sample came from, where these are told apart.
     pub source: Option<String>,
 }

@@ -6,6 +6,7 @@
 //! Never knows what an object is; whoever gave out its number does.
 
 use super::cgroup::Cgroup;
+use super::process_context::ProcessContext;
 use super::raw::Who;
 use super::{FrameKind, Window, WindowIndex, WindowTotals, marks, number};
 use foldhash::HashMap;
@@ -199,6 +200,8 @@ pub struct NormalizedProfile {
     pub windows: Vec<WindowTotals>,
     /// Names of processes, by ID and start.
     processes: HashMap<(u32, u64), Arc<[u8]>>,
+    /// Contexts of those that publish one.
+    contexts: HashMap<(u32, u64), Arc<ProcessContext>>,
     cgroups: IndexSet<Arc<Cgroup>>,
     names: IndexSet<NamedFunction>,
     locations: IndexSet<Location>,
@@ -223,6 +226,7 @@ impl NormalizedProfile {
             window: self.window,
             windows: self.windows.clone(),
             processes: self.processes.clone(),
+            contexts: self.contexts.clone(),
             cgroups: self.cgroups.clone(),
             ..Self::default()
         }
@@ -236,6 +240,16 @@ impl NormalizedProfile {
     /// The name of the process that a label is of, where it is known. Bytes from the target: anything may be in it.
     pub fn process_name(&self, label: &Label) -> Option<&Arc<[u8]>> {
         self.processes.get(&(label.pid, label.start))
+    }
+
+    /// Notes the context of a process.
+    pub fn note_context(&mut self, pid: u32, start: u64, context: &Arc<ProcessContext>) {
+        self.contexts.insert((pid, start), Arc::clone(context));
+    }
+
+    /// The context of the process that a label is of, if it publishes one.
+    pub fn context_of(&self, label: &Label) -> Option<&Arc<ProcessContext>> {
+        self.contexts.get(&(label.pid, label.start))
     }
 
     /// The index of a cgroup, which is added when it is not there yet.

@@ -17,6 +17,7 @@ use crate::profile::normalized::{
     CgroupIndex, Label, Location, LocationIndex, NormalizedKey, NormalizedStack,
     NormalizedStackIndex, ObjectIndex, Sums, WakerIndex,
 };
+use crate::profile::process_context::ProcessContext;
 use profiler_common::runtime::RuntimeKind;
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -119,6 +120,9 @@ impl<'a, 'o> Batches<'a, 'o> {
         if batch.label_cgroups.iter().all(|cgroup| *cgroup == 0) {
             batch.label_cgroups.clear();
         }
+        if batch.label_contexts.iter().all(|context| *context == 0) {
+            batch.label_contexts.clear();
+        }
         if batch.sample_wakers.iter().all(|waker| *waker == 0) {
             batch.sample_wakers.clear();
         }
@@ -197,13 +201,17 @@ impl<'a, 'o> Batches<'a, 'o> {
             cgroup: cgroup.map(CgroupIndex),
             ..label
         };
-        if let Some(number) = self.known.labels.get(&label) {
+        let context = self.raw_recording.normalized.context_of(&label);
+        let context = context.map(|context| self.context(context)).transpose()?;
+        let known = (label, context.map_or(0, |context| context + 1));
+        if let Some(number) = self.known.labels.get(&known) {
             return Ok(number);
         }
-        self.room(36)?;
+        self.room(40)?;
         self.batch
             .label_cgroups
             .push(cgroup.map_or(0, |cgroup| cgroup + 1));
+        self.batch.label_contexts.push(known.1);
         let number = |id: Option<u32>| id.map_or(0, |id| u64::from(id) + 1);
         let comm = label.thread_name().to_vec();
         let start = label.start.wrapping_sub(self.last.start).cast_signed();
@@ -220,7 +228,7 @@ impl<'a, 'o> Batches<'a, 'o> {
         self.batch.label_tids.push(number(label.tid));
         self.batch.label_cpus.push(number(label.cpu));
         self.known.bytes += 64;
-        Ok(self.known.labels.give(label))
+        Ok(self.known.labels.give(known))
     }
 
     /// The number of a cgroup, which is added unless the file has it.
@@ -237,6 +245,23 @@ impl<'a, 'o> Batches<'a, 'o> {
         self.batch.cgroup_pods.push(pod);
         self.known.bytes += 128 + bytes;
         Ok(self.known.cgroups.give(Arc::clone(cgroup)))
+    }
+
+    /// The number of a context, which is added unless the file has it.
+    fn context(&mut self, context: &Arc<ProcessContext>) -> io::Result<u32> {
+        if let Some(number) = self.known.contexts.get(context) {
+            return Ok(number);
+        }
+        let (keys, values): (Vec<_>, Vec<_>) = (context.attributes())
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .unzip();
+        let bytes = keys.iter().chain(&values).map(|text| text.len() + 4).sum();
+        self.room(bytes)?;
+        self.batch.context_lengths.push(keys.len() as u32);
+        self.batch.context_keys.extend(keys);
+        self.batch.context_values.extend(values);
+        self.known.bytes += 128 + bytes;
+        Ok(self.known.contexts.give(Arc::clone(context)))
     }
 
     /// One more than the stack's number; zero for none.

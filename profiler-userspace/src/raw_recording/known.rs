@@ -4,6 +4,7 @@ use super::callees::Callees;
 use crate::object::RecordedObject;
 use crate::profile::cgroup::Cgroup;
 use crate::profile::normalized::{Label, NamedFunction};
+use crate::profile::process_context::ProcessContext;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
@@ -20,9 +21,10 @@ pub(super) struct Known {
     pub(super) stacks: Numbers<(Node, u32)>,
     pub(super) tree: Tree,
     pub(super) callees: Callees,
-    /// With the numbers that their cgroups have here.
-    pub(super) labels: Numbers<Label>,
+    /// With the numbers that their cgroups have here; and one more than those of their contexts: a process may publish one later.
+    pub(super) labels: Numbers<(Label, u32)>,
     pub(super) cgroups: Numbers<Arc<Cgroup>>,
+    pub(super) contexts: Numbers<Arc<ProcessContext>>,
     /// By the numbers of their labels and stacks.
     pub(super) wakers: Numbers<[u32; 3]>,
     /// One more than the highest number of a location that a stack has.

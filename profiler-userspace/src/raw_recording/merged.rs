@@ -9,6 +9,7 @@ use crate::profile::normalized::{
     CgroupIndex, Label, Location, LocationIndex, NormalizedKey, NormalizedProfile,
     NormalizedStackIndex, NormalizedWaker, ObjectIndex, WakerIndex,
 };
+use crate::profile::process_context::ProcessContext;
 use crate::profile::{IndexSet, WindowIndex};
 use foldhash::HashMap;
 use std::collections::hash_map::Entry;
@@ -17,13 +18,16 @@ use std::sync::Arc;
 /// A process of one recording, by its ID and its start.
 type Process = (u32, u64);
 
+/// The name and the context of a process, as far as they are known.
+type Known = (Option<Arc<[u8]>>, Option<Arc<ProcessContext>>);
+
 /// Samples of raw recordings, and the objects that they lie in.
 #[derive(Default)]
 pub struct Merged {
     normalized: NormalizedProfile,
     objects: IndexSet<RecordedObject>,
-    /// Names of all processes that have samples; of some, none is known.
-    processes: HashMap<Process, Option<Arc<[u8]>>>,
+    /// All processes that have samples.
+    processes: HashMap<Process, Known>,
 }
 
 impl Merged {
@@ -33,7 +37,8 @@ impl Merged {
         let processes = labels(&normalized);
         let processes = processes.map(|label| {
             let name = normalized.process_name(&label).cloned();
-            ((label.pid, label.start), name)
+            let context = normalized.context_of(&label).cloned();
+            ((label.pid, label.start), (name, context))
         });
         Self {
             processes: processes.collect(),
@@ -65,21 +70,24 @@ impl Merged {
     }
 
     /// The starts that processes of another recording have here: other ones where a process of this ID and start has another
-    /// name, so is of another machine, or has run another program since.
+    /// name or context, so is of another machine, or has run another program since.
     fn starts(&mut self, other: &Self) -> HashMap<Process, u64> {
         let mut theirs: Vec<_> = other.processes.iter().collect();
         theirs.sort_unstable();
         let mut starts = HashMap::default();
-        for (&(pid, start), name) in theirs {
+        for (&(pid, start), theirs) in theirs {
             let mut here = start;
             loop {
                 match self.processes.entry((pid, here)) {
-                    Entry::Occupied(known) if known.get() == name => break,
+                    Entry::Occupied(known) if known.get() == theirs => break,
                     Entry::Occupied(_) => here = here.wrapping_add(1),
                     Entry::Vacant(place) => {
-                        place.insert(name.clone());
+                        let (name, context) = place.insert(theirs.clone());
                         if let Some(name) = name {
                             self.normalized.name_process(pid, here, name);
+                        }
+                        if let Some(context) = context {
+                            self.normalized.note_context(pid, here, context);
                         }
                         break;
                     }

@@ -17,6 +17,7 @@ use crate::profile::normalized::{
     CgroupIndex, Label, Location, LocationIndex, NamedFunction, NormalizedStackIndex, ObjectIndex,
     WakerIndex,
 };
+use crate::profile::process_context::ProcessContext;
 use profiler_common::abi::{Fallbacks, StackEnd};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -39,6 +40,10 @@ pub(super) struct Tables {
     pub(super) cgroups: Vec<Arc<Cgroup>>,
     /// Names of processes, by ID and start.
     pub(super) processes: HashMap<(u32, u64), Arc<[u8]>>,
+    /// Those of processes, by ID and start.
+    pub(super) contexts: HashMap<(u32, u64), Arc<ProcessContext>>,
+    /// By number; none of one that says nothing that is known here.
+    numbered_contexts: Vec<Option<Arc<ProcessContext>>>,
     pub(super) wakers: Vec<WakerEntry>,
     stacks: Vec<StackEntry>,
     /// The locations of all stacks, each from the root and without those that it shares.
@@ -103,6 +108,7 @@ impl Tables {
         self.take_locations(batch, budget)?;
         self.take_stacks(batch, budget)?;
         self.take_cgroups(batch, budget)?;
+        self.take_contexts(batch, budget)?;
         self.take_labels(batch, budget)?;
         self.take_wakers(batch, budget)
     }
@@ -322,7 +328,7 @@ impl Tables {
         ];
         let processes = batch.label_processes.len();
         let cgroups = batch.label_cgroups.len();
-        let may_lack = [processes, cgroups];
+        let may_lack = [processes, cgroups, batch.label_contexts.len()];
         if columns != [labels; 4] || may_lack.iter().any(|it| ![0, labels].contains(it)) {
             return Err(Stop::Nonsense("there is a label that is incomplete"));
         }
@@ -355,6 +361,11 @@ impl Tables {
                 self.processes
                     .insert((pid, start), process.as_slice().into());
             }
+            let context = batch.label_contexts.get(at).copied().unwrap_or(0);
+            if let Some(context) = self.context(context)? {
+                budget.spend_for_number(64)?;
+                self.contexts.insert((pid, start), context);
+            }
             self.labels.push(Label {
                 pid,
                 start,
@@ -374,6 +385,37 @@ impl Tables {
             Some(number) if (number as usize) < self.cgroups.len() => Ok(Some(CgroupIndex(number))),
             Some(_) => Err(Stop::Nonsense("there is a label whose cgroup is not there")),
         }
+    }
+
+    /// The context of a number, one more than it has or zero.
+    fn context(&self, number: u32) -> Result<Option<Arc<ProcessContext>>, Stop> {
+        let Some(number) = number.checked_sub(1) else {
+            return Ok(None);
+        };
+        let context = self.numbered_contexts.get(number as usize).cloned();
+        context.ok_or(Stop::Nonsense(
+            "there is a label whose context is not there",
+        ))
+    }
+
+    fn take_contexts(&mut self, batch: &Batch, budget: &mut Budget) -> Result<(), Stop> {
+        let texts = batch.context_keys.len();
+        let sum = batch.context_lengths.iter().map(|length| *length as usize);
+        if batch.context_values.len() != texts || sum.fold(0, usize::saturating_add) != texts {
+            return Err(Stop::Nonsense("there is a context that is incomplete"));
+        }
+        let mut attributes = (batch.context_keys.iter())
+            .map(String::as_str)
+            .zip(batch.context_values.iter().map(String::as_str));
+        for length in &batch.context_lengths {
+            let own = attributes.by_ref().take(*length as usize);
+            let context = ProcessContext::of(own);
+            let texts = context.iter().flat_map(ProcessContext::attributes);
+            let bytes: usize = texts.map(|(_, text)| text.len()).sum();
+            budget.spend_for_number(256 + bytes)?;
+            self.numbered_contexts.push(context.map(Arc::new));
+        }
+        Ok(())
     }
 
     fn take_cgroups(&mut self, batch: &Batch, budget: &mut Budget) -> Result<(), Stop> {

@@ -205,8 +205,12 @@ impl Taken {
         Ok(())
     }
 
+    /// Takes the name and the context of the process that a label is of.
     fn name_process(&mut self, label: &Label) {
         let Label { pid, start, .. } = *label;
+        if let Some(context) = self.tables.contexts.get(&(pid, start)) {
+            self.normalized.note_context(pid, start, context);
+        }
         if let Some(name) = self.tables.processes.get(&(pid, start)) {
             self.normalized.name_process(pid, start, name);
         }

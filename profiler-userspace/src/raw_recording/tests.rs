@@ -12,6 +12,7 @@ use crate::profile::normalized::{
     Label, Location, LocationIndex, NamedFunction, NormalizedKey, NormalizedStack,
     NormalizedStackIndex, NormalizedWaker, ObjectIndex, Sums,
 };
+use crate::profile::process_context::ProcessContext;
 use crate::profile::{FrameKind, Window, WindowIndex};
 use profiler_common::abi::{Fallbacks, StackEnd, ThreadState};
 use proptest::prelude::*;
@@ -148,6 +149,9 @@ fn raw_recording(
                 )))
             }),
         };
+        if let Some(context) = context_of(label.pid) {
+            normalized.note_context(label.pid, label.start, &Arc::new(context));
+        }
         let (user, kernel) = (
             user.map(|index| stacks[index % stacks.len()]),
             kernel.map(|index| stacks[index % stacks.len()]),
@@ -186,6 +190,12 @@ fn raw_recording(
     }
 }
 
+/// Some processes publish one, and two of these the same.
+fn context_of(pid: u32) -> Option<ProcessContext> {
+    let attributes = [("service.name", "shop"), ("service.version", "1.2")];
+    ProcessContext::of(attributes.into_iter().take(pid.min(3) as usize))
+}
+
 fn read(bytes: &[u8]) -> Result<Read, Error> {
     super::read(bytes, None, 40)
 }
@@ -214,7 +224,8 @@ fn resolved(raw_recording: &RawRecording) -> BTreeMap<(Label, String), (u64, u64
             cgroup: None,
             ..*label
         };
-        (label_alone, format!("{:?}", normalized.cgroup_of(label)))
+        let of = (normalized.cgroup_of(label), normalized.context_of(label));
+        (label_alone, format!("{of:?}"))
     };
     let mut samples = BTreeMap::new();
     for (key, sums) in normalized.samples() {

@@ -118,6 +118,17 @@ pub(super) struct Batch {
     #[prost(string, repeated, tag = "44")]
     pub(super) cgroup_pods: Vec<String>,
 
+    /// One more than a context's number, 0 for none. None at all where no label has one.
+    #[prost(uint32, repeated, tag = "46")]
+    pub(super) label_contexts: Vec<u32>,
+    /// How many of the next two each context has.
+    #[prost(uint32, repeated, tag = "47")]
+    pub(super) context_lengths: Vec<u32>,
+    #[prost(string, repeated, tag = "48")]
+    pub(super) context_keys: Vec<String>,
+    #[prost(string, repeated, tag = "49")]
+    pub(super) context_values: Vec<String>,
+
     /// Differences from the one before in this section.
     #[prost(sint64, repeated, tag = "22")]
     pub(super) sample_labels: Vec<i64>,

@@ -190,11 +190,5 @@ impl EventHandler {
 
 /// Whether a process began a short while ago, or may have.
 fn is_young(process_key: ProcessKey) -> bool {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    let since_boot = Duration::new(
-        u64::try_from(now.tv_sec).unwrap_or(0),
-        u32::try_from(now.tv_nsec).unwrap_or(0),
-    );
-    let began = Duration::from_nanos(process_key.incarnation);
-    process_key.incarnation == 0 || since_boot.saturating_sub(began) < YOUTH
+    process_key.age().is_none_or(|age| age < YOUTH)
 }

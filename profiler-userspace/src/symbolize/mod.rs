@@ -363,6 +363,7 @@ fn labels(of: &Label, normalized: &NormalizedProfile, profile: &mut Profile) -> 
         tid: of.tid,
         cpu: of.cpu,
         cgroup: normalized.cgroup_of(of).cloned(),
+        context: normalized.context_of(of).cloned(),
         ..Labels::default()
     })
 }

@@ -150,7 +150,7 @@ impl Normalizer {
         (self.normalized, self.objects)
     }
 
-    /// Takes the names of all processes, which may be forgotten after this.
+    /// Takes the names and contexts of all processes, which may be forgotten after this.
     fn name_processes(&mut self, raw: &RawProfile, processes: &mut Processes) {
         let wakers = raw.samples.iter().filter_map(|sample| sample.waker);
         let wakers = wakers.map(|index| ProcessKey::from(&raw.waker_at(index).who));
@@ -159,9 +159,12 @@ impl Normalizer {
             .iter()
             .map(|sample| ProcessKey::from(&sample.who));
         for process_key in owners.chain(wakers).collect::<HashSet<_>>() {
+            let ProcessKey { tgid, incarnation } = process_key;
             if let Some(name) = processes.name(process_key) {
-                let ProcessKey { tgid, incarnation } = process_key;
                 self.normalized.name_process(tgid, incarnation, name);
+            }
+            if let Some(context) = processes.context(process_key) {
+                self.normalized.note_context(tgid, incarnation, context);
             }
         }
     }

@@ -94,6 +94,7 @@ impl Parts {
                 comm: text(owner.thread),
                 source: text(owner.source),
                 cgroup,
+                context: None,
                 pid: id(owner.pid),
                 tid: id(owner.tid),
                 cpu: id(owner.cpu),

@@ -44,7 +44,7 @@ fn dangling_indices_are_refused() {
     };
     let whole = of(&|_| ()).unwrap();
     assert_eq!(whole.raw_recording.normalized.total_count(), 1);
-    let broken: [&dyn Fn(&mut Batch); 41] = [
+    let broken: [&dyn Fn(&mut Batch); 46] = [
         &|batch| batch.stack_bases = vec![1],
         &|batch| batch.stack_bases = vec![2],
         &|batch| batch.stack_bases = vec![u32::MAX],
@@ -114,6 +114,15 @@ fn dangling_indices_are_refused() {
         &|batch| batch.label_pids.clear(),
         &|batch| batch.label_pids = vec![-1],
         &|batch| batch.label_starts.push(1),
+        &|batch| batch.label_contexts = vec![1],
+        &|batch| batch.label_contexts = vec![0, 0],
+        &|batch| batch.context_lengths = vec![1],
+        &|batch| batch.context_keys = vec!["service.name".to_owned()],
+        &|batch| {
+            batch.context_lengths = vec![u32::MAX, 1];
+            batch.context_keys = vec!["service.name".to_owned()];
+            batch.context_values = vec!["shop".to_owned()];
+        },
     ];
     for (at, change) in broken.into_iter().enumerate() {
         let error = of(change).unwrap_err();
@@ -122,6 +131,14 @@ fn dangling_indices_are_refused() {
             "{at}: {error}"
         );
     }
+    // Attributes that a later writer may know are passed over.
+    let later = of(&|batch| {
+        batch.label_contexts = vec![1];
+        batch.context_lengths = vec![1, 0];
+        batch.context_keys = vec!["service.owner".to_owned()];
+        batch.context_values = vec!["shop".to_owned()];
+    });
+    assert_eq!(later.unwrap().missing, whole.missing);
     let overflow = of(&|batch| {
         batch.sample_labels.push(0);
         batch.sample_users.push(-1);

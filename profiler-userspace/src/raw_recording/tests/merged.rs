@@ -24,7 +24,11 @@ fn lines(merged: Merged) -> BTreeMap<String, (u64, u64)> {
         Some((locations, stack.end, stack.fallbacks))
     };
     let label = |label: &Label| {
-        let names = (normalized.process_name(label), normalized.cgroup_of(label));
+        let names = (
+            normalized.process_name(label),
+            normalized.cgroup_of(label),
+            normalized.context_of(label),
+        );
         let alone = Label {
             cgroup: None,
             ..*label
@@ -96,4 +100,23 @@ fn processes_of_two_machines_keep_their_names() {
     // Of one machine, they are one.
     let again = [named(Some("nginx")), named(Some("nginx"))];
     assert_eq!(merged(&again).into_parts().0.samples().len(), 1);
+}
+
+#[test]
+fn processes_of_two_machines_keep_their_contexts() {
+    let published = |name: &str| {
+        let mut recording = raw_recording(&[vec![2]], &[(Some(0), None, 1, 1)]);
+        let context = ProcessContext::of([("service.name", name)]).unwrap();
+        recording
+            .normalized
+            .note_context(1, 1 << 60, &Arc::new(context));
+        recording
+    };
+    let (normalized, _) =
+        merged(&[published("shop"), published("till"), published("shop")]).into_parts();
+    let services = normalized.samples().map(|(key, sums)| {
+        let context = normalized.context_of(&key.label).unwrap();
+        (context.service().unwrap(), sums.count)
+    });
+    assert_eq!(services.collect::<Vec<_>>(), [("shop", 2), ("till", 1)]);
 }

@@ -417,6 +417,26 @@ fn more_windows_than_are_told_apart_become_fewer() {
     }
 }
 
+#[test]
+fn a_context_that_a_process_publishes_later_is_that_of_all_its_windows() {
+    let window = |at: usize| {
+        let mut window = raw_recording(&[vec![2]], &[(Some(0), None, 0, 1)]);
+        window.facts.started = begins(at);
+        window
+    };
+    let mut windows = [0, 1, 2].map(window);
+    let context = Arc::new(ProcessContext::of([("service.name", "shop")]).unwrap());
+    for window in &mut windows[1..] {
+        window.normalized.note_context(0, 0, &context);
+    }
+    let (bytes, _) = written(&windows);
+    let normalized = read(&bytes).unwrap().raw_recording.normalized;
+    assert!(normalized.samples().len() > 0);
+    for (key, _) in normalized.samples() {
+        assert_eq!(normalized.context_of(&key.label), Some(&context));
+    }
+}
+
 proptest! {
     #[test]
     fn windows_are_read_back_as_written(
