@@ -164,6 +164,20 @@ pub fn profiles_of_otlp(bytes: &[u8]) -> Vec<(Vec<u8>, Stacks)> {
     known
 }
 
+/// Keys and texts of each resource of OTLP.
+pub fn resources_of_otlp(bytes: &[u8]) -> Vec<BTreeMap<String, String>> {
+    let of_resource = |resource: Message<'_>| {
+        let attributes = resource.message(1).messages(1).into_iter();
+        let attributes = attributes.map(|attribute| {
+            let value = attribute.message(2).texts(1).join(" ");
+            (attribute.texts(1).join(" "), value)
+        });
+        attributes.collect()
+    };
+    let resources = Message::new(bytes).messages(1).into_iter();
+    resources.map(of_resource).collect()
+}
+
 /// Keys and texts of OTLP's attributes.
 pub fn attributes_of_otlp(bytes: &[u8]) -> Vec<String> {
     let dictionary = Message::new(bytes).message(2);

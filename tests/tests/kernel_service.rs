@@ -1,5 +1,6 @@
 //! A service: each window comes to its servers, whatever these do meanwhile.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,6 +10,7 @@ use flame_bpf_tests::stacks::{self, Stacks};
 use flame_bpf_tests::{
     Answer, Invocation, Mounted, ProfileServer, Program, Run, Running, kernel_test, require,
 };
+use parquet::record::Field;
 use rustix::process::Signal;
 use tempfile::tempdir;
 
@@ -316,4 +318,67 @@ fn the_oldest_tables_go() {
     wait_until(|| !day.exists());
     std::thread::sleep(Duration::from_millis(1500));
     ended(running);
+}
+
+#[kernel_test]
+fn a_process_is_of_the_service_that_it_publishes() {
+    let store = tempdir().expect("a temporary folder can be made");
+    let server = ProfileServer::start(&[]);
+    let program = Program::c("context");
+    let (shop, till) = (
+        program.start(&["shop", "1"]),
+        program.start(&["till", "2", "later"]),
+    );
+    let other = Program::c("shares").start(&[]);
+    let mut running = Invocation::new("service -v -F 997 --window 1s --drop-label host.name")
+        .flag("--otlp", server.url())
+        .path("--store", store.path())
+        .flag("-p", shop.pid())
+        .flag("-p", till.pid())
+        .flag("-p", other.pid())
+        .start();
+    running.wait_until_attached();
+    wait_until(|| server.requests() > 1);
+    till.proceed();
+    // It is looked at again at some ages, the last of which is a minute.
+    wait_until(|| server.has_text("till"));
+    let run = ended(running);
+    assert_eq!(total(&server.stacks()), run.balance().recorded);
+    let bodies = server.bodies();
+    let resources = bodies
+        .iter()
+        .flat_map(|body| stacks::resources_of_otlp(body));
+    let resources: BTreeSet<BTreeMap<String, String>> = resources.collect();
+    let text = |of: &BTreeMap<String, String>, key: &str| of.get(key).cloned();
+    let of_service = |name: &str| {
+        let all = resources.iter();
+        let mut of_it = all.filter(|of| text(of, "service.name").as_deref() == Some(name));
+        of_it.next()
+    };
+    for (service, instance) in [("shop", "1"), ("till", "2")] {
+        let of = of_service(service).expect("there is a profile of it");
+        let title = text(of, "process.title");
+        assert_eq!(text(of, "service.instance.id").as_deref(), Some(instance));
+        assert!(title.is_some_and(|title| title.starts_with("context")));
+    }
+    // The one before it published, and the one that never does, are of none.
+    let is_of_none = |of: &&BTreeMap<String, String>| !of.contains_key("service.instance.id");
+    assert_eq!(
+        resources.iter().filter(is_of_none).count(),
+        2,
+        "{resources:?}"
+    );
+    assert_eq!(resources.len(), 4, "{resources:?}");
+    assert!(!server.has_text("not its own"));
+    let mut counts: BTreeMap<String, i64> = BTreeMap::new();
+    for path in files(store.path(), ".parquet") {
+        let bytes = fs::read(path).expect("it can be read");
+        for row in stacks::rows_of_parquet(&bytes) {
+            if let (Field::Str(service), Field::Long(count)) = (&row["service"], &row["count"]) {
+                *counts.entry(service.clone()).or_default() += count;
+            }
+        }
+    }
+    assert!(counts.len() > 2, "{counts:?}");
+    assert!(counts["shop"] > 0 && counts["till"] > 0);
 }

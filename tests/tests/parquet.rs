@@ -2,10 +2,11 @@
 //!
 //! In: profiles that were made up, and raw recordings. Out: a difference between these and what their tables say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -14,6 +15,7 @@ use flame_bpf::input::{self, File, Wanted};
 use flame_bpf::output::{self, EventTable, Format, Style};
 use flame_bpf::profile::cgroup::{Cgroup, CgroupPattern};
 use flame_bpf::profile::fold::{self, FoldStyle};
+use flame_bpf::profile::process_context::ProcessContext;
 use flame_bpf::profile::select::Selection;
 use flame_bpf::profile::{
     Frame, FrameKind, FrameProfile, Labels, Profile, Sample, Unit, Window, WindowIndex,
@@ -117,6 +119,31 @@ fn all_that_fired_stands_in_rows() {
             (totals.firings, totals.filtered, totals.lost)
         };
         assert_eq!(of(again), of(totals));
+    }
+}
+
+#[test]
+fn the_service_of_a_row_is_what_its_process_publishes_unless_one_is_said() {
+    let mut profile = MadeUp::new(3, Unit::Samples).profile;
+    let context = ProcessContext::of([("service.name", "shop")]).map(Arc::new);
+    profile.change_labels(|labels| Labels {
+        context: context.clone(),
+        ..labels
+    });
+    let style = &Style::default();
+    for (said, expected) in [(None, "shop"), (Some("said"), "said")] {
+        let (mut bytes, table) = (
+            Vec::new(),
+            EventTable {
+                profile: &profile,
+                style,
+            },
+        );
+        output::write_events(&[table], said, &[], &mut bytes).expect("memory takes everything");
+        let rows = stacks::rows_of_parquet(&bytes).into_iter();
+        let services: BTreeSet<_> = rows.map(|row| format!("{:?}", row["service"])).collect();
+        let expected = format!("{:?}", Field::Str(expected.to_owned()));
+        assert_eq!(services, BTreeSet::from([expected]));
     }
 }
 

@@ -89,7 +89,7 @@ pub(super) struct ServiceFlags {
     /// The key of --client-cert
     #[arg(long, value_name = "PEM", requires = "client_cert")]
     client_key: Option<PathBuf>,
-    /// Name the service that all processes are [default: a service for each name of a process]
+    /// Name the service that all processes are [default: what each publishes (OTEL_CTX), or its container, unit or name]
     #[arg(long, value_name = "NAME")]
     service_name: Option<String>,
     /// Leave this label out of what is sent, such as process.linux.cgroup. Repeatable, as the next

@@ -4,15 +4,14 @@
 //! not known. The names: <https://opentelemetry.io/docs/specs/semconv/registry/attributes/>.
 
 use crate::profile::Labels;
+use crate::profile::process_context::{ENVIRONMENT, INSTANCE, NAMESPACE, SERVICE, VERSION};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The service that a process is.
-pub(super) const SERVICE: &str = "service.name";
 /// The machine.
 pub(super) const HOST: &str = "host.name";
 
 /// Every name that a label of what is sent may have.
-pub const LABELS: [&str; 10] = [
+pub const LABELS: [&str; 14] = [
     SERVICE,
     HOST,
     "process.title",
@@ -23,11 +22,27 @@ pub const LABELS: [&str; 10] = [
     "k8s.pod.name",
     "k8s.namespace.name",
     "flame_bpf.systemd.unit",
+    NAMESPACE,
+    INSTANCE,
+    VERSION,
+    ENVIRONMENT,
 ];
 
-/// Known facts of a process that is called so, and of its cgroup.
+/// Known facts of a process that is called so, and of its cgroup; and what it says of its service, under names that no fact has.
 pub(super) fn of<'a>(labels: &'a Labels, called: Option<&'a str>) -> Vec<(&'static str, String)> {
-    let [_, _, title, path, id, name, uid, pod_name, namespace, unit] = LABELS;
+    let [
+        _,
+        _,
+        title,
+        path,
+        id,
+        name,
+        uid,
+        pod_name,
+        namespace,
+        unit,
+        ..,
+    ] = LABELS;
     let cgroup = labels.cgroup.as_deref();
     let container = cgroup.and_then(|cgroup| cgroup.container.as_ref());
     let pod = cgroup.and_then(|cgroup| cgroup.pod.as_ref());
@@ -42,9 +57,10 @@ pub(super) fn of<'a>(labels: &'a Labels, called: Option<&'a str>) -> Vec<(&'stat
         (unit, cgroup.and_then(|cgroup| cgroup.unit.as_deref())),
     ];
     let known = known.into_iter();
-    known
-        .filter_map(|(name, text)| Some((name, text?.to_owned())))
-        .collect()
+    let known = known.filter_map(|(name, text)| Some((name, text?)));
+    let published = labels.context.iter().flat_map(|of| of.attributes());
+    let all = known.chain(published);
+    all.map(|(name, text)| (name, text.to_owned())).collect()
 }
 
 /// A label's name as Pyroscope and Parca have it.
@@ -78,5 +94,31 @@ impl LabelNames {
             }
         });
         named.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::process_context::{ATTRIBUTES, ProcessContext};
+
+    #[test]
+    fn whatever_a_process_publishes_is_a_label_and_no_name_is_there_twice() {
+        assert!(ATTRIBUTES.iter().all(|name| LABELS.contains(name)));
+        let distinct: BTreeSet<_> = LABELS.iter().collect();
+        assert_eq!(distinct.len(), LABELS.len());
+    }
+
+    #[test]
+    fn what_is_known_has_its_names_and_nothing_is_said_of_the_rest() {
+        let published = ATTRIBUTES.map(|name| (name, "x"));
+        let labels = Labels {
+            context: ProcessContext::of(published).map(Into::into),
+            ..Labels::default()
+        };
+        let names = of(&labels, Some("nginx")).into_iter().map(|of| of.0);
+        let names: Vec<_> = names.collect();
+        assert_eq!(names[0], "process.title");
+        assert_eq!(names[1..], ATTRIBUTES);
     }
 }

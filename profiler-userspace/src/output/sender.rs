@@ -6,6 +6,7 @@ use super::labels::{self, LabelNames};
 use crate::profile::Labels;
 use crate::profile::cgroup::Cgroup;
 use crate::profile::marks::UNKNOWN;
+use crate::profile::process_context::SERVICE;
 use profiler_common::intern::Hash;
 
 /// The recorder that sends a window, and how much it counted in it.
@@ -24,7 +25,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// The service that a sample is of: as said, or its container, or its unit, or its process.
+    /// The service that a sample is of: as said, or as its process says, or its container, or its unit, or its process.
     pub(super) fn service_of(&self, labels: &Labels) -> String {
         let cgroup = labels.cgroup.as_deref();
         let container = || cgroup.and_then(Cgroup::container_name);
@@ -32,17 +33,21 @@ impl Sender {
         let is_service = |unit: &String| unit.ends_with(".service") && !unit.starts_with("user@");
         let unit = || cgroup.and_then(Cgroup::unit_name).filter(is_service);
         let process = || labels.name().unwrap_or(UNKNOWN).to_owned();
-        let own = self.service.clone();
-        own.or_else(container).or_else(unit).unwrap_or_else(process)
+        let published = || Some(labels.context.as_ref()?.service()?.to_owned());
+        let said = self.service.clone().or_else(published);
+        said.or_else(container)
+            .or_else(unit)
+            .unwrap_or_else(process)
     }
 
     /// Labels of a sample, by the names that they are sent with.
     pub(super) fn labels(&self, labels: &Labels) -> Vec<(String, String)> {
         let mut all = vec![
-            (labels::SERVICE, self.service_of(labels)),
+            (SERVICE, self.service_of(labels)),
             (labels::HOST, self.host.clone()),
         ];
-        all.extend(labels::of(labels, labels.name()));
+        let known = labels::of(labels, labels.name()).into_iter();
+        all.extend(known.filter(|(name, _)| *name != SERVICE));
         self.names.applied(all)
     }
 

@@ -71,7 +71,7 @@ pub(super) fn rows(
                 // Without their IDs, processes of one name are one.
                 let name = labels.pid.is_none().then(|| labels.name());
                 let source = (labels.source.as_deref(), labels.cgroup.as_deref());
-                (source, labels.pid, labels.start, name)
+                (source, &labels.context, labels.pid, labels.start, name)
             });
             let process = processes.entry((of_file, sent.clone()));
             let number = process.index();

@@ -2,6 +2,7 @@ use super::*;
 use crate::output::LabelNames;
 use crate::pprof;
 use crate::profile::cgroup::Cgroup;
+use crate::profile::process_context::ProcessContext;
 use crate::profile::{Labels, Origin, Unit, fold};
 use flate2::read::GzDecoder;
 use opentelemetry_proto::tonic::collector::profiles::v1development as service;
@@ -257,4 +258,118 @@ fn labels_may_be_dropped_and_renamed_and_what_they_told_apart_is_one() {
     let samples = &resources[0].scope_profiles[0].profiles[0].samples;
     let values = samples.iter().flat_map(|sample| &sample.values);
     assert_eq!(values.sum::<i64>(), 12);
+}
+
+/// The same, whose processes are in one container, and that called `nginx` is of the service `shop`.
+fn published(attributes: &[(&str, &str)]) -> Profile {
+    let mut profile = profile();
+    let path = format!("/docker/{}", "ab".repeat(32));
+    profile.change_labels(|labels| Labels {
+        context: (labels.name() == Some("nginx"))
+            .then(|| ProcessContext::of(attributes.iter().copied()))
+            .flatten()
+            .map(Arc::new),
+        cgroup: Some(Arc::new(Cgroup::told(&path, Some("web"), None))),
+        ..labels
+    });
+    profile
+}
+
+const SHOP: [(&str, &str); 4] = [
+    ("service.name", "shop"),
+    ("service.instance.id", "7"),
+    ("deployment.environment.name", "test"),
+    ("container.id", "another"),
+];
+
+#[test]
+fn what_a_process_publishes_goes_before_its_container_and_behind_what_was_said() {
+    let services = |profile: &Profile, sender: &Sender| -> Vec<String> {
+        let series = pushed(profile, sender);
+        let services = series
+            .iter()
+            .map(|of| labels(of)["service_name"].to_owned());
+        services.collect()
+    };
+    let said = Sender {
+        service: Some("said".to_owned()),
+        ..sender()
+    };
+    assert_eq!(services(&published(&SHOP), &sender()), ["shop", "web"]);
+    assert_eq!(services(&published(&[]), &sender()), ["web", "web"]);
+    assert_eq!(services(&published(&SHOP[1..]), &sender()), ["web", "web"]);
+    assert_eq!(services(&published(&SHOP), &said), ["said", "said"]);
+}
+
+#[test]
+fn every_protocol_says_what_a_process_publishes_and_no_more() {
+    let profile = published(&SHOP);
+    let series = pushed(&profile, &sender());
+    let said = labels(&series[0]);
+    assert_eq!(
+        (
+            said["service_instance_id"],
+            said["deployment_environment_name"]
+        ),
+        ("7", "test")
+    );
+    assert_eq!(said["container_id"], "ab".repeat(32));
+    assert!(!labels(&series[1]).contains_key("service_instance_id"));
+    let body = Protocol::Parca.body(&profile, &sender()).unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    let in_parca = json["series"][0]["labels"]["labels"].as_array().unwrap();
+    let in_parca = in_parca.iter();
+    let in_parca: BTreeMap<_, _> = in_parca
+        .map(|of| (of["name"].as_str().unwrap(), of["value"].as_str().unwrap()))
+        .collect();
+    assert_eq!(in_parca, said);
+    let resources = otlp(&profile, &sender()).resource_profiles;
+    let keys = resources.iter().map(|of| {
+        let resource = of.resource.as_ref().unwrap();
+        let keys = resource.attributes.iter().map(|of| &*of.key);
+        keys.collect::<Vec<_>>()
+    });
+    let keys: Vec<_> = keys.collect();
+    assert!(keys[0].contains(&"service.instance.id"), "{keys:?}");
+    for keys in &keys {
+        let distinct: HashSet<_> = keys.iter().collect();
+        assert_eq!(distinct.len(), keys.len(), "{keys:?}");
+        assert_eq!(keys.iter().filter(|key| **key == "service.name").count(), 1);
+    }
+}
+
+#[test]
+fn instances_of_a_service_are_label_sets_unless_that_is_dropped() {
+    let mut profile = profile();
+    profile.change_labels(|labels| {
+        let instance = labels.name().unwrap_or_default().to_owned();
+        let attributes = [("service.name", "shop"), ("service.instance.id", &instance)];
+        Labels {
+            process: Some("worker".to_owned()),
+            context: ProcessContext::of(attributes).map(Arc::new),
+            ..labels
+        }
+    });
+    profile.change_labels(|labels| labels.without_ids(false));
+    let resources = |sender: &Sender| otlp(&profile, sender).resource_profiles.len();
+    assert_eq!(
+        (pushed(&profile, &sender()).len(), resources(&sender())),
+        (2, 2)
+    );
+    let mut names = LabelNames::default();
+    names.dropped.insert("service.instance.id".to_owned());
+    let merged = Sender { names, ..sender() };
+    assert_eq!(
+        (pushed(&profile, &merged).len(), resources(&merged)),
+        (1, 1)
+    );
+    let renamed = Sender {
+        names: LabelNames {
+            renamed: BTreeMap::from([("service.instance.id".to_owned(), "pod".to_owned())]),
+            ..LabelNames::default()
+        },
+        ..sender()
+    };
+    let said = pushed(&profile, &renamed);
+    assert_eq!(labels(&said[0])["pod"], "nginx");
 }
