@@ -18,8 +18,8 @@ mod stack_line;
 #[cfg(test)]
 mod tests;
 
+pub use crate::text::visible::visible;
 pub(crate) use lines::{Lines, Order};
-pub use name::visible;
 pub use parse::{MOST_MEMORY, ParseError, Parsed, parse, parse_lines};
 
 use super::{Frame, FrameKind, Profile, View, marks};

@@ -3,7 +3,7 @@
 //! In: keys and texts, any at all. Out: a [`ProcessContext`] of those that labels are made of, short and printable.
 //! Never: what is measured, such as the container or the host: a program may say anything.
 
-use super::fold::visible;
+use crate::text::visible::visible;
 use std::sync::Arc;
 
 /// Name of the service.
@@ -26,7 +26,7 @@ const MOST_TEXT: usize = 256;
 /// Stands for the end of a longer one.
 const CUT: &str = "…";
 
-/// What libraries call a service that nobody has named; the executable's name may follow.
+/// Name that libraries give a service that nobody has named; the executable's name may follow.
 /// <https://opentelemetry.io/docs/specs/semconv/resource/#service>
 const UNNAMED: &str = "unknown_service";
 
@@ -50,7 +50,7 @@ impl ProcessContext {
         texts.iter().any(Option::is_some).then_some(Self { texts })
     }
 
-    /// What the service is called.
+    /// Name of the service.
     pub fn service(&self) -> Option<&str> {
         self.attributes()
             .find_map(|(name, text)| (name == SERVICE).then_some(text))
@@ -75,7 +75,7 @@ fn shown(text: &str) -> Option<Arc<str>> {
     if text.is_empty() {
         return None;
     }
-    // What is shown takes no fewer bytes, so of a longer one enough is left to see that it is longer.
+    // Shown text takes no fewer bytes, so of a longer one enough is left to see that it is longer.
     let text = visible(&text[..text.floor_char_boundary(MOST_TEXT + char::MAX_LEN_UTF8)]);
     if text.len() <= MOST_TEXT {
         return Some(Arc::from(&*text));

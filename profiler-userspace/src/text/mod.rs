@@ -7,3 +7,4 @@ pub(crate) mod label;
 pub(crate) mod lines;
 pub(crate) mod number;
 pub(crate) mod terminal;
+pub(crate) mod visible;

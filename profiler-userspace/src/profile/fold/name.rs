@@ -7,6 +7,7 @@
 
 use super::split_suffix;
 use crate::profile::marks;
+use crate::text::visible::visible;
 use std::borrow::Cow;
 
 /// A frame's name as folded text can hold it.
@@ -37,36 +38,6 @@ pub(super) fn frame(name: &str) -> Cow<'_, str> {
         return Cow::Owned(format!("{stem}_({short})"));
     }
     name
-}
-
-/// The same text with everything that a terminal or an XML parser would not show as a character
-/// of this line written out, as in `\n` and `\u{1b}`.
-pub fn visible(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_unprintable) {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = String::with_capacity(text.len() + 8);
-    for c in text.chars() {
-        if is_unprintable(c) {
-            shown.extend(c.escape_default());
-        } else {
-            shown.push(c);
-        }
-    }
-    Cow::Owned(shown)
-}
-
-/// Control characters, white space other than the plain one, marks that turn the direction of
-/// writing, and the characters that XML 1.0 forbids.
-fn is_unprintable(c: char) -> bool {
-    match c {
-        ' '..='~' => false,
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-            true
-        }
-        '\u{feff}' | '\u{fffe}' | '\u{ffff}' => true,
-        _ => c.is_control() || c.is_whitespace(),
-    }
 }
 
 /// Where the spaces are that a reader would trim, or take for the one before a weight, or for that
