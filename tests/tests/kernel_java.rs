@@ -19,7 +19,7 @@ fn classes(programs: &[&str]) -> TempDir {
     classes_of("javac".as_ref(), 17, programs)
 }
 
-/// What this compiler makes of programs, for machines of a version and later ones.
+/// Classes that this compiler makes of programs, for machines of a version and later ones.
 fn classes_of(compiler: &Path, version: u32, programs: &[&str]) -> TempDir {
     let folder = tempdir().expect("a folder can be made");
     let sources = programs

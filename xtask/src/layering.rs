@@ -202,11 +202,20 @@ const DOORS: &[(&str, &[&str])] = &[
     ("clap", &["cli"]),
     ("jiff", &["clock"]),
     // The second is a test.
-    ("opentelemetry_proto", &["output/otlp", "output/request"]),
+    (
+        "opentelemetry_proto",
+        &["output/otlp", "output/request", "process/context"],
+    ),
     ("parquet", &["input/parquet_file", "output/parquet_file"]),
     (
         "prost",
-        &["input/pprof", "output", "pprof", "raw_recording"],
+        &[
+            "input/pprof",
+            "output",
+            "pprof",
+            "process/context",
+            "raw_recording",
+        ],
     ),
     ("ratatui", &["live"]),
     ("regex", &["output/text_style", "profile/select"]),

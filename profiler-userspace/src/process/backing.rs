@@ -248,6 +248,7 @@ mod tests {
         assert!(matches!(segment, Backing::File(MappedFile { deleted, .. }) if deleted));
         let nowhere = Backing::new(&Entry {
             range: 0..1,
+            executable: true,
             offset: 0,
             number: FileNumber::default(),
             name: b"/a",

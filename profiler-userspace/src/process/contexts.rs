@@ -33,7 +33,7 @@ pub(super) struct Contexts {
     of: HashMap<ProcessKey, Looked>,
 }
 
-/// What was found of a process.
+/// Finding about a process.
 #[derive(Debug, Default)]
 struct Looked {
     context: Option<Arc<ProcessContext>>,

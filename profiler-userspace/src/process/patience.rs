@@ -27,7 +27,7 @@ impl Patience {
         }
     }
 
-    /// What comes of work; none if that takes too long, or earlier work has taken all the time.
+    /// Result of work; none if that takes too long, or earlier work has taken all the time.
     pub(super) fn wait<T: Send + 'static>(
         &self,
         name: &str,

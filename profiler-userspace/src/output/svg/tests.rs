@@ -4,6 +4,7 @@ use crate::output::Palette;
 use crate::profile::FrameKind;
 use crate::profile::fold::{FoldStyle, parse};
 use crate::profile::{Frame, FrameProfile, Profile, Unit, Window};
+use crate::text::number::counted;
 use profiler_common::runtime::RuntimeKind;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -441,7 +442,8 @@ proptest! {
         let svg = draw(&profile, &style);
         let document = document(&svg);
         let all = boxes(&document).swap_remove(0).0;
-        prop_assert!(all.replace(',', "").starts_with(&format!("all ({} samples", profile.total_weight())), "{}", all);
+        let whole = counted(profile.total_weight(), "sample");
+        prop_assert!(all.starts_with(&format!("all ({whole}")), "{}", all);
     }
 }
 
