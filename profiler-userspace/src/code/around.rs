@@ -9,16 +9,17 @@ use super::context;
 use super::padding;
 use super::undescribed::Undescribed;
 use crate::object::Image;
+use std::borrow::Cow;
 use std::fs::File;
 use std::ops::Range;
 
 /// How far a function's beginning is looked for before an address, in bytes.
 const MAX_FUNCTION_BYTES: u64 = 64 << 10;
 
-/// How much is read at first, in bytes: most functions are shorter. Then it is twice as much each time, up to the limit.
+/// How much is searched at first, in bytes: most functions are shorter. Then it is twice as much each time, up to the limit.
 const WINDOW_BYTES: u64 = 512;
 
-/// The most that is read at a time, in bytes.
+/// The most that is searched at a time, in bytes.
 const MAX_WINDOW_BYTES: u64 = 4096;
 
 /// So many bytes before and behind a place tell whether a function begins there.
@@ -29,6 +30,45 @@ const MOST_PADDING: usize = 64;
 
 /// At so many places before an address a function is supposed to begin, until one proves right.
 const MAX_TRIES: usize = 6;
+
+/// So many bytes before an address are read at once: most functions begin there.
+const BEFORE: u64 = 2560;
+
+/// So many bytes behind an address are read at once: most functions end there.
+const BEHIND: u64 = 1536;
+
+/// Code of a file, of which a part was read.
+struct Nearby<'i, 'f> {
+    image: &'i Image<'f>,
+    first: u64,
+    read: Vec<u8>,
+}
+
+impl<'i, 'f> Nearby<'i, 'f> {
+    /// The code around an address in a gap.
+    fn of(image: &'i Image<'f>, address: u64, gap: &Range<u64>) -> Self {
+        let first = gap.start.max(address.saturating_sub(BEFORE));
+        let end = gap.end.min(address.saturating_add(BEHIND));
+        let bytes = usize::try_from(end.saturating_sub(first)).unwrap_or(0);
+        let read = image.bytes(first, bytes);
+        Self { image, first, read }
+    }
+
+    /// The bytes of a range, as far as the file has them.
+    fn bytes(&self, range: &Range<u64>) -> Cow<'_, [u8]> {
+        let place = |address: u64| usize::try_from(address.checked_sub(self.first)?).ok();
+        let read = place(range.start)
+            .zip(place(range.end))
+            .and_then(|(start, end)| self.read.get(start..end));
+        match read {
+            Some(read) => Cow::Borrowed(read),
+            None => {
+                let bytes = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(0);
+                Cow::Owned(self.image.bytes(range.start, bytes))
+            }
+        }
+    }
+}
 
 /// The functions around addresses of a file.
 pub(crate) struct Functions<'f> {
@@ -62,41 +102,44 @@ impl<'f> Functions<'f> {
     ) -> impl Iterator<Item = Undescribed> {
         let section = self.image.code_at(address).unwrap_or(address..address);
         let gap = gap.start.max(section.start)..gap.end.min(section.end);
-        let end = end(&self.image, address, &gap);
+        let code = Nearby::of(&self.image, address, &gap);
+        let end = end(&code, address, &gap);
         // Another function ends where the gap begins.
         let first = padding::skip(&self.image, gap.start);
         let is_near = first <= address && address - first < MAX_FUNCTION_BYTES;
         let mut next = Some(address);
-        let begins = std::iter::from_fn(move || {
-            let found = nearest(&self.image, next?, &gap, Sign::Jump)?;
-            next = found.0.checked_sub(1);
-            Some(found)
-        });
-        let first = is_near.then_some((first, Sign::Jump));
-        begins
-            .take(MAX_TRIES)
-            .chain(first)
-            .map(move |(begin, sign)| {
-                let bytes = usize::try_from(end.saturating_sub(begin)).unwrap_or(0);
-                let bytes = self.image.bytes(begin, bytes);
-                let mut code = Undescribed::default();
-                match sign {
-                    Sign::Certain => code.certain.push(begin),
-                    Sign::Return | Sign::Jump => code.likely.push(begin),
-                }
-                code.parts.push((begin, bytes));
-                code
-            })
+        let mut tries = 0..MAX_TRIES;
+        let mut first = is_near.then_some((first, Sign::Jump));
+        std::iter::from_fn(move || {
+            let found =
+                { tries.next().and(next) }.and_then(|next| nearest(&code, next, &gap, Sign::Jump));
+            next = found.and_then(|(begin, _)| begin.checked_sub(1));
+            let (begin, sign) = found.or_else(|| first.take())?;
+            let mut function = Undescribed::default();
+            match sign {
+                Sign::Certain => function.certain.push(begin),
+                Sign::Return | Sign::Jump => function.likely.push(begin),
+            }
+            let bytes = code.bytes(&(begin..end)).into_owned();
+            function.parts.push((begin, bytes));
+            Some(function)
+        })
     }
 }
 
 /// The beginning of the function around an address in a gap between descriptions; none if there is none near before it.
 pub(super) fn begin(image: &Image<'_>, address: u64, gap: &Range<u64>) -> Option<u64> {
-    nearest(image, address, gap, Sign::Return).map(|(begin, _)| begin)
+    let code = Nearby::of(image, address, gap);
+    nearest(&code, address, gap, Sign::Return).map(|(begin, _)| begin)
 }
 
 /// The nearest place before an address where a function seems to begin, by no less than this sign.
-fn nearest(image: &Image<'_>, address: u64, gap: &Range<u64>, least: Sign) -> Option<(u64, Sign)> {
+fn nearest(
+    code: &Nearby<'_, '_>,
+    address: u64,
+    gap: &Range<u64>,
+    least: Sign,
+) -> Option<(u64, Sign)> {
     let lowest = gap.start.max(address.saturating_sub(MAX_FUNCTION_BYTES));
     let mut end = address.saturating_add(1).min(gap.end);
     let mut window = WINDOW_BYTES;
@@ -105,11 +148,11 @@ fn nearest(image: &Image<'_>, address: u64, gap: &Range<u64>, least: Sign) -> Op
         window = MAX_WINDOW_BYTES.min(window * 2);
         let from = gap.start.max(start.saturating_sub(MARGIN));
         let to = gap.end.min(end.saturating_add(MARGIN));
-        let code = image.bytes(from, usize::try_from(to.checked_sub(from)?).ok()?);
-        let mut places = places(from, code.len()).rev();
+        let bytes = code.bytes(&(from..to));
+        let mut places = places(from, bytes.len()).rev();
         let found = places.find_map(|at| {
             let is_within = (start..end).contains(&from.wrapping_add(at as u64));
-            let sign = Sign::at(&code, at).filter(|&sign| is_within && sign <= least)?;
+            let sign = Sign::at(&bytes, at).filter(|&sign| is_within && sign <= least)?;
             Some((from + at as u64, sign))
         });
         if found.is_some() {
@@ -121,7 +164,7 @@ fn nearest(image: &Image<'_>, address: u64, gap: &Range<u64>, least: Sign) -> Op
 }
 
 /// Where the function around an address ends at the latest: where another begins, or so far behind it that none does.
-fn end(image: &Image<'_>, address: u64, gap: &Range<u64>) -> u64 {
+fn end(code: &Nearby<'_, '_>, address: u64, gap: &Range<u64>) -> u64 {
     let highest = gap.end.min(address.saturating_add(MAX_FUNCTION_BYTES));
     let mut start = address.saturating_add(1);
     let mut window = WINDOW_BYTES;
@@ -130,11 +173,10 @@ fn end(image: &Image<'_>, address: u64, gap: &Range<u64>) -> u64 {
         window = MAX_WINDOW_BYTES.min(window * 2);
         let from = gap.start.max(start.saturating_sub(MARGIN));
         let to = gap.end.min(end.saturating_add(MARGIN));
-        let bytes = usize::try_from(to.saturating_sub(from)).unwrap_or(0);
-        let code = image.bytes(from, bytes);
-        let found = places(from, code.len()).find(|&at| {
+        let bytes = code.bytes(&(from..to));
+        let found = places(from, bytes.len()).find(|&at| {
             let is_within = (start..end).contains(&from.wrapping_add(at as u64));
-            is_within && Sign::at(&code, at).is_some_and(|sign| sign <= Sign::Return)
+            is_within && Sign::at(&bytes, at).is_some_and(|sign| sign <= Sign::Return)
         });
         if let Some(found) = found {
             return from + found as u64;
