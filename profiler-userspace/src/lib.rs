@@ -39,3 +39,4 @@ pub mod symbolize;
 mod targets;
 mod text;
 pub mod unwind;
+mod usage;

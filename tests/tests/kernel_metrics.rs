@@ -114,6 +114,9 @@ fn prometheus_has_what_the_service_counts() {
         kinds["flame_bpf_waiting_windows"][0]["type"], "gauge",
         "{kinds}"
     );
+    assert_eq!(kinds["process_cpu_seconds"][0]["type"], "counter");
+    let memory = prometheus.sum("process_resident_memory_bytes");
+    assert!(memory > Some(1 << 20), "{memory:?}");
     let firings = prometheus
         .sum("flame_bpf_firings_total")
         .expect("some were scraped");

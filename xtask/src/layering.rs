@@ -50,6 +50,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "targets",
             "text",
             "unwind",
+            "usage",
         ],
     ),
     (
@@ -78,6 +79,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "targets",
             "text",
             "unwind",
+            "usage",
         ],
     ),
     (
@@ -96,6 +98,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "symbolize",
             "text",
             "unwind",
+            "usage",
         ],
     ),
     (
@@ -171,11 +174,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("debuginfod", &["object"]),
     ("process", &["object", "profile"]),
     ("raw_recording", &["clock", "object", "profile"]),
-    ("send", &["clock", "output", "profile", "store"]),
+    ("send", &["clock", "output", "profile", "store", "usage"]),
     ("store", &["clock", "profile"]),
     ("clock", &[]),
     ("machine", &[]),
     ("overhead", &[]),
+    ("usage", &[]),
     ("cgroups", &["machine", "object", "profile"]),
     ("desktop", &["caller"]),
     ("allocator", &[]),

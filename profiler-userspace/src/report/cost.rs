@@ -4,6 +4,7 @@
 
 use super::findings::Finding;
 use crate::text::number::{mebibytes, seconds};
+use crate::usage::cpu_time;
 use profiler_common::abi::{Class, Counter, Counters};
 use std::time::Duration;
 
@@ -19,15 +20,6 @@ pub(crate) struct Cost {
 }
 
 impl Cost {
-    /// The CPU time of this process up to now.
-    pub(crate) fn cpu_time() -> Duration {
-        let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-        Duration::new(
-            u64::try_from(cpu.tv_sec).unwrap_or(0),
-            u32::try_from(cpu.tv_nsec).unwrap_or(0),
-        )
-    }
-
     /// CPU time and memory used up to now.
     pub(crate) fn now(map_bytes: u64) -> Self {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -41,7 +33,7 @@ impl Cost {
             Some(kib * 1024)
         });
         Self {
-            cpu: Self::cpu_time(),
+            cpu: cpu_time(),
             peak_bytes: peak.unwrap_or(0),
             map_bytes,
         }

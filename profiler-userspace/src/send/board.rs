@@ -6,6 +6,7 @@
 use super::Sender;
 use super::queue::{Counts as Sent, Queue, Sum};
 use crate::store::Counts;
+use crate::usage;
 use anyhow::{Context as _, Result};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::ConstCounter;
@@ -156,7 +157,9 @@ impl Board {
 
     /// All counts, in the text format of OpenMetrics.
     fn metrics(&self) -> String {
-        let mut registry = Registry::with_prefix("flame_bpf");
+        let mut all = Registry::default();
+        own_usage(&mut all);
+        let registry = all.sub_registry_with_prefix("flame_bpf");
         let mut counter = |name: &'static str, help: &'static str, values: Vec<(Labels, u64)>| {
             let metrics = values
                 .into_iter()
@@ -236,9 +239,26 @@ impl Board {
         }
         registry.register("waiting_windows", "Windows that wait for a server", waiting);
         let mut text = String::new();
-        encode(&mut text, &registry).expect("a string grows as needed");
+        encode(&mut text, &all).expect("a string grows as needed");
         text
     }
+}
+
+/// What this process takes, by the names that processes give it to Prometheus.
+fn own_usage(registry: &mut Registry) {
+    let seconds = ConstCounter::new(usage::cpu_time().as_secs_f64());
+    registry.register(
+        "process_cpu_seconds",
+        "CPU time of flame-bpf, in user and kernel mode",
+        seconds,
+    );
+    let bytes = Gauge::<i64>::default();
+    bytes.set(i64::try_from(usage::resident_bytes()).unwrap_or(i64::MAX));
+    registry.register(
+        "process_resident_memory_bytes",
+        "Memory of flame-bpf, without BPF maps",
+        bytes,
+    );
 }
 
 fn by_outcome(counts: &Sent) -> [(&'static str, Sum); 3] {

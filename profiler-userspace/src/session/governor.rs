@@ -11,9 +11,9 @@ use crate::kernel::Tables;
 use crate::overhead::{Control, Spent};
 use crate::plan::{Event, Plan, Sampling};
 use crate::probe::Probe;
-use crate::report::cost::Cost;
 use crate::report::findings::Finding;
 use crate::unwind::loader::TableLoader;
+use crate::usage::cpu_time;
 use anyhow::{Context as _, Result};
 use profiler_common::abi::{Class, Counter};
 use std::time::{Duration, Instant};
@@ -95,7 +95,7 @@ impl Totals {
             kernel: Duration::from_nanos(ns),
             interrupts: interrupt.mul_f64(interrupts as f64),
             switches: SWITCH.mul_f64(switches as f64),
-            own: Cost::cpu_time(),
+            own: cpu_time(),
             tables: tables.map_or(Duration::ZERO, TableLoader::spent),
         }
     }

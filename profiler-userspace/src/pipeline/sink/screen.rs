@@ -13,9 +13,9 @@ use crate::pipeline::recording_info::RecordingInfo;
 use crate::pipeline::window::{Ended, Report, WindowProfile, WindowSink};
 use crate::plan::Plan;
 use crate::profile::normalized::NormalizedProfile;
-use crate::report::cost::Cost;
 use crate::symbolize::{KernelSymbols, NameCache, Objects};
 use crate::text::number::counted;
+use crate::usage::cpu_time;
 use anyhow::Result;
 use naming::Naming;
 use profiler_common::abi::{Class, Counter};
@@ -78,7 +78,7 @@ impl Screen {
             [Class::Recorded, Class::Filtered, Class::Lost].map(|class| of.sum(class))
         });
         let run_time = counters.iter().map(|of| of.get(Counter::RunTime)).sum();
-        let spent = Cost::cpu_time() + Duration::from_nanos(run_time);
+        let spent = cpu_time() + Duration::from_nanos(run_time);
         let now = Instant::now();
         let (before, then) = std::mem::replace(&mut self.cost, (spent, now));
         let passed = now.saturating_duration_since(then).as_secs_f64();
