@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
 use crate::program::cache;
@@ -60,6 +61,31 @@ pub enum Sharing {
 #[derive(Debug)]
 pub struct Turn {
     _lock: File,
+    sharing: Sharing,
+}
+
+/// Whether a test of this process has the machine for itself.
+static IS_ALONE: AtomicBool = AtomicBool::new(false);
+
+/// Checks that a test that is about to change the machine has it for itself.
+///
+/// # Panics
+///
+/// When it is not marked `#[kernel_test(alone)]`.
+#[track_caller]
+pub fn assert_alone() {
+    assert!(
+        IS_ALONE.load(Relaxed),
+        "others run beside this test; mark it #[kernel_test(alone)]"
+    );
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if self.sharing == Sharing::Alone {
+            IS_ALONE.store(false, Relaxed);
+        }
+    }
 }
 
 /// Features of this kernel, if they are enough to walk by unwind tables.
@@ -92,7 +118,13 @@ pub fn kernel_turn(sharing: Sharing) -> Result<Turn, String> {
     if waited >= LONG_WAIT_MS {
         writeln!(io::stderr(), "WAITED {waited}").ok();
     }
-    Ok(Turn { _lock: turn })
+    if sharing == Sharing::Alone {
+        IS_ALONE.store(true, Relaxed);
+    }
+    Ok(Turn {
+        _lock: turn,
+        sharing,
+    })
 }
 
 fn locked(name: &str, sharing: Sharing) -> File {
@@ -242,7 +274,13 @@ impl Sysctl {
     /// # Errors
     ///
     /// When it cannot be read or written.
+    ///
+    /// # Panics
+    ///
+    /// As [`assert_alone`].
+    #[track_caller]
     pub fn set(name: &str, value: &str) -> Result<Self, String> {
+        assert_alone();
         let path = Path::new("/proc/sys").join(name);
         let refused = |error: io::Error| format!("{} cannot be set: {error}", path.display());
         let before = fs::read_to_string(&path).map_err(refused)?;

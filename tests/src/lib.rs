@@ -49,8 +49,8 @@ pub use cgroup::{Cgroup, Version};
 pub use collector::Collector;
 pub use definition::defined_functions;
 pub use feature::{
-    PrivateCopy, Sharing, Sysctl, Turn, allowed_cpus, announce_timing, engines, file_contains,
-    files_in, javas, kernel_turn, nodes, python, skip, tool, walks_by_tables,
+    PrivateCopy, Sharing, Sysctl, Turn, allowed_cpus, announce_timing, assert_alone, engines,
+    file_contains, files_in, javas, kernel_turn, nodes, python, skip, tool, walks_by_tables,
 };
 pub use flame_bpf_test_macros::kernel_test;
 pub use folded::{ALL_BUT_A_FEW, Folded, NEARLY_ALL, Stack, assert_near};

@@ -6,7 +6,9 @@ use std::process::{Child, Command};
 use std::thread::sleep;
 use std::time::Duration;
 
-use flame_bpf_tests::{Folded, Invocation, Program, Stack, kernel_test, require, tool};
+use flame_bpf_tests::{
+    Folded, Invocation, Program, Stack, assert_alone, kernel_test, require, tool,
+};
 use rustix::process::Signal;
 
 /// The last CPU of those that run, with the switch that turns it off. On again when this is dropped.
@@ -14,6 +16,7 @@ struct Switch(String, u32);
 
 impl Switch {
     fn find() -> Result<Self, String> {
+        assert_alone();
         let cpus = flame_bpf::kernel::online_cpus().map_err(|error| error.to_string())?;
         let cpu = *cpus.last().ok_or("no CPU is online")?;
         let path = format!("/sys/devices/system/cpu/cpu{cpu}/online");
@@ -59,7 +62,7 @@ fn has_work_on(folded: &Folded, cpu: u32) -> bool {
     folded.any(on_it)
 }
 
-#[kernel_test]
+#[kernel_test(alone)]
 fn a_cpu_that_comes_is_sampled_and_one_that_goes_is_named() {
     require!(tool("taskset"));
     let switch = require!(Switch::find());
@@ -83,7 +86,7 @@ fn a_cpu_that_comes_is_sampled_and_one_that_goes_is_named() {
     assert!(has_work_on(&folded, cpu), "{folded}");
 }
 
-#[kernel_test]
+#[kernel_test(alone)]
 fn a_cpu_that_goes_and_returns_at_once_is_sampled_again() {
     require!(tool("taskset"));
     let switch = require!(Switch::find());

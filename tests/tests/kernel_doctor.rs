@@ -367,7 +367,7 @@ fn a_full_disk_and_one_that_is_not_written_to_are_named() {
     }
 }
 
-#[kernel_test]
+#[kernel_test(alone)]
 fn lowered_limits_of_the_kernel_are_raised() {
     require!(walks_by_tables());
     for (name, value, code, words) in [
@@ -383,7 +383,7 @@ fn lowered_limits_of_the_kernel_are_raised() {
     }
 }
 
-#[kernel_test]
+#[kernel_test(alone)]
 fn a_paranoid_setting_means_nothing_to_those_with_capabilities() {
     require!(tool("setcap"));
     let _paranoid = require!(Sysctl::set("kernel/perf_event_paranoid", "4"));

@@ -171,7 +171,7 @@ fn text_that_was_moved_to_shared_memory_is_that_of_its_file() {
     }
 }
 
-#[kernel_test]
+#[kernel_test(alone)]
 fn text_that_was_moved_to_the_first_segment_is_that_of_its_file() {
     // Its number is its inode.
     let _first = require!(Sysctl::set("kernel/shm_next_id", "0"));

@@ -80,7 +80,7 @@ fn a_refused_limit_of_locked_memory_is_not_fatal() {
     );
 }
 
-#[kernel_test]
+#[kernel_test(alone)]
 fn hidden_kernel_addresses_are_not_fatal() {
     for value in ["1", "2"] {
         let _hidden = require!(Sysctl::set("kernel/kptr_restrict", value));
