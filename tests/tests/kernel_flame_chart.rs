@@ -100,7 +100,7 @@ fn check_phases(graph: &Graph, said: &Said) {
     );
 }
 
-#[kernel_test]
+#[kernel_test(alone)]
 fn two_phases_stand_one_behind_the_other() {
     let folder = tempdir().expect("a temporary folder can be made");
     let [live, raw, rendered] =
@@ -126,7 +126,7 @@ fn two_phases_stand_one_behind_the_other() {
     assert_eq!(samples[0], samples[1]);
 }
 
-#[kernel_test]
+#[kernel_test(alone)]
 fn windows_finer_than_recorded_are_refused_with_the_remedy() {
     let folder = tempdir().expect("a temporary folder can be made");
     let raw = folder.path().join("raw.fbpf");

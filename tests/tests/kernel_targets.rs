@@ -1,9 +1,12 @@
 //! Targets: processes, threads, CPUs, the whole machine, and the labels of their samples.
 
+use std::process::Child;
+
 use flame_bpf_tests::{
     Folded, Invocation, NEARLY_ALL, Program, Stack, allowed_cpus, kernel_test, require,
     thread_cpu_ns, tool,
 };
+use rustix::process::{Pid, Signal, kill_process};
 
 /// The number in a label such as `[tid 12]`.
 fn label(frame: &str, word: &str) -> Option<u32> {
@@ -61,6 +64,17 @@ fn all_threads_of_a_process_are_sampled() {
     );
 }
 
+/// A shell that ends its children before it ends itself, as a test that fails has it do as well.
+struct Parent(Child);
+
+impl Drop for Parent {
+    fn drop(&mut self) {
+        let pid = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw);
+        let _has_ended = pid.map(|pid| kill_process(pid, Signal::TERM));
+        let _is_reaped = self.0.wait();
+    }
+}
+
 /// A shell that waits for a shell that counts, and starts another after half a second.
 #[kernel_test]
 fn children_are_sampled_if_asked_for() {
@@ -76,21 +90,18 @@ fn children_are_sampled_if_asked_for() {
     let script = format!(
         "trap 'kill $one $two; exit' TERM; {counts} & one=$!; sleep 0.5; {counts} & two=$!; wait"
     );
-    let mut shell = std::process::Command::new(&parent)
+    let shell = std::process::Command::new(&parent)
         .args(["-c", &script])
-        .spawn()
-        .expect("the shell runs");
+        .spawn();
+    let shell = Parent(shell.expect("the shell runs"));
     let is_child = |stack: &Stack| stack.root() == "the-child";
-    let with = record(Invocation::new("-f -F 997 -d 1 --children").flag("-p", shell.id()));
+    let with = record(Invocation::new("-f -F 997 -d 1 --children").flag("-p", shell.0.id()));
     let by_name = record(Invocation::new("-f -F 997 -d 1 -n the-(parent|child)"));
     let by_file = record(Invocation::new("-f -F 997 -d 1").path("--exe", &child));
     let alone = Invocation::new("-f -F 997 -d 1")
-        .flag("-p", shell.id())
+        .flag("-p", shell.0.id())
         .run();
-    let pid = i32::try_from(shell.id()).expect("a PID");
-    let pid = rustix::process::Pid::from_raw(pid).expect("a PID");
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("the shell runs");
-    shell.wait().expect("the shell can be waited for");
+    drop(shell);
     for folded in [&with, &by_name, &by_file] {
         assert!(folded.share(is_child) > NEARLY_ALL, "{folded}");
     }
