@@ -244,7 +244,7 @@ impl Board {
     }
 }
 
-/// What this process takes, by the names that processes give it to Prometheus.
+/// Usage of this process, by the names that processes give it to Prometheus.
 fn own_usage(registry: &mut Registry) {
     let seconds = ConstCounter::new(usage::cpu_time().as_secs_f64());
     registry.register(
