@@ -55,7 +55,7 @@ pub(crate) struct Choice {
     #[arg(long, requires = "kernel")]
     loaded: bool,
     /// Run kernel tests of so many files at once, but for those that want the machine for themselves
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
     jobs: u32,
     /// The checks of `cargo xtask vm`, too
     #[arg(long, conflicts_with_all = ["host", "filter"])]
