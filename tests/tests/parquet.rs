@@ -295,6 +295,26 @@ fn an_engine_adds_up_what_render_shows() {
 }
 
 #[test]
+fn a_recording_that_is_in_no_table_of_its_store_is_named() {
+    let store = tempdir().expect("a temporary folder can be made");
+    let day = store.path().join("host=h/date=2026-11-22");
+    fs::create_dir_all(&day).expect("folders can be made in it");
+    let recording = day.join(".15-1795359600000000000-0.fbpf");
+    fs::copy(golden("raw-windows.fbpf"), &recording).expect("a golden file can be copied");
+    let render_store = |code| {
+        let run = Invocation::new("render -f").arg(store.path().display());
+        let run = run.run().expect_no_panic().expect_code(code);
+        run.expect_stderr(&recording.display().to_string())
+    };
+    render_store(1).expect_stderr("no hour of this store is over");
+    let table = day.join("14.parquet");
+    render(&recording, &format!("-o {}", table.display()));
+    render_store(0).expect_stderr("what came after the last table is not shown; 1 recording");
+    fs::remove_file(&recording).expect("it can be removed");
+    assert!(!render(store.path(), "-f").is_empty());
+}
+
+#[test]
 fn broken_tables_are_refused_in_one_sentence() {
     let whole = written(&MadeUp::new(5, Unit::Samples).profile);
     let folder = tempdir().expect("a temporary folder can be made");
