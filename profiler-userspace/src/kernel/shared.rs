@@ -18,6 +18,9 @@ use std::sync::atomic::AtomicU64;
 /// The file system in which the kernel shows its type information (`include/uapi/linux/magic.h`).
 const SYSFS_MAGIC: rustix::fs::FsWord = 0x6265_6572;
 
+/// Bytes of a page of memory: mappings begin at one.
+pub(super) const PAGE_BYTES: usize = 4096;
+
 /// A mapped range of a map's words. Mapping costs resident memory for as long as this lives.
 pub(super) struct Shared {
     mapping: MmapRaw,
@@ -25,8 +28,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Maps `words` words of an array map, starting `skip` words in. `skip` must be a multiple of the page
-    /// size.
+    /// Maps `words` words of an array map, starting `skip` words in, at the beginning of a page.
     fn new(map: impl AsFd, skip: usize, words: usize) -> io::Result<Self> {
         let mapping = MmapOptions::new()
             .offset(skip as u64 * 8)

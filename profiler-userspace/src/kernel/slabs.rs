@@ -3,7 +3,7 @@
 //! In: words to store. Out: their place, by which the kernel half finds them. Never takes more than its
 //! limit.
 
-use super::shared::{Shared, map};
+use super::shared::{PAGE_BYTES, Shared, map};
 use super::{Error, Result, errors};
 use aya::maps::{Array, ArrayOfMaps, IterableMap as _, Map, MapData, MapError};
 use profiler_common::abi::{SLAB_BITS, SLAB_WORDS, slab_of};
@@ -29,8 +29,8 @@ pub(super) const SLAB_BYTES: u64 = (SLAB_WORDS * 4) as u64;
 /// Words are stored in pairs, being written eight bytes at a time.
 const PAIR: u32 = 2;
 
-/// Words of a page, of which there is a whole number in a mapping.
-const PAGE_WORDS: u32 = 4096 / 4;
+/// Words of a page of memory.
+const PAGE_WORDS: u32 = (PAGE_BYTES / size_of::<u32>()) as u32;
 
 /// So many words are mapped at a time at least, where so many are left in a slab.
 const WINDOW_WORDS: u32 = 16 * PAGE_WORDS;

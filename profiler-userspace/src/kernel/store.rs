@@ -1,7 +1,7 @@
 //! Drains: swaps the live sides, waits until nothing writes to the old ones, reads and clears them.
 
 use super::counters::CounterMap;
-use super::shared::{Shared, map};
+use super::shared::{PAGE_BYTES, Shared, map};
 use super::size::Sizes;
 use super::{Request, Result};
 use crate::profile::WindowIndex;
@@ -67,8 +67,8 @@ impl Drained {
 
 const TALLY_WORDS: usize = size_of::<Tally>() / 8;
 
-/// Blocks in one page of memory: mappings begin at a page.
-const PAGE_BLOCKS: usize = 4096 / (BLOCK_WORDS * 8);
+/// Blocks in one page of memory.
+const PAGE_BLOCKS: usize = PAGE_BYTES / (BLOCK_WORDS * 8);
 
 /// Blocks read through one mapping: 512 KiB.
 const WINDOW_BLOCKS: usize = 8192;
