@@ -366,7 +366,7 @@ pub struct Capture {
     pub kernel_stacks: bool,
     /// Show the functions that interpreters run.
     pub runtimes: bool,
-    /// In code that no file explains, look for callers in the words of the stack.
+    /// In code without unwind instructions, look for callers in the words of the stack.
     pub guess: bool,
     /// Keep firings that found the CPU idle.
     pub include_idle: bool,

@@ -1,4 +1,4 @@
-//! Code that no file explains and that keeps no frame pointer: its caller is found in the words of the stack, and marked.
+//! Code that nothing explains and that keeps no frame pointer: its caller is found in the words of the stack, and marked.
 
 use flame_bpf_tests::{Invocation, NEARLY_ALL, Recipe, Run, Stack, kernel_test, require};
 

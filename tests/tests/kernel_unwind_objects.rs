@@ -291,6 +291,17 @@ fn a_stack_ends_at_a_function_whose_code_cannot_be_followed() {
 }
 
 #[kernel_test]
+fn the_caller_of_a_leaf_whose_code_cannot_be_followed_is_looked_for() {
+    let folded = profile(&gap("gap_leaf", ""), &[]);
+    let inside = |stack: &Stack| stack.leaf() == "middle";
+    let chain = ["main", "outer", "[guessed caller]", "middle"];
+    let whole = folded.share_among(inside, |stack| {
+        stack.has("_start") && stack.has_chain(&chain)
+    });
+    assert!(whole > NEARLY_ALL, "{whole:.3} are whole in {folded}");
+}
+
+#[kernel_test]
 fn a_function_without_unwind_info_is_passed_by_its_code() {
     for flags in ["", "-fno-omit-frame-pointer"] {
         let workload = gap("gap_middle", flags).start(&[]);

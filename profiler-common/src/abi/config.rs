@@ -64,7 +64,7 @@ switches! {
     UNWIND_ROWS,
     /// Where there are no rows, follow frame pointers.
     FRAME_POINTERS,
-    /// In code that no file explains, where no frame pointer leads on, look for return addresses in the words of the stack.
+    /// In code without unwind instructions, where no frame pointer leads on, look for return addresses in the words of the stack.
     GUESS,
     /// Record no kernel threads.
     USER_THREADS_ONLY,

@@ -9,6 +9,10 @@ use super::is_user_address;
 /// a few hundred bytes of its own.
 pub const MOST_WORDS: u64 = 64;
 
+/// How many are looked at above a leaf in a file's code that nothing describes, until it is read: assembly that calls nothing has
+/// its return address there as a rule. Behind that are words of its own, among them return addresses of calls that are over.
+pub const MOST_WORDS_OF_LEAF: u64 = 1;
+
 /// Addresses this near to a word of a stack, in bytes, are in that stack.
 const NEAR_BYTES: u64 = 1 << 16;
 

@@ -1,4 +1,4 @@
-//! Leaves code that no file explains where no frame pointer leads on: by a word above the stack pointer that may be a
+//! Leaves code that nothing explains where no frame pointer leads on: by a word above the stack pointer that may be a
 //! return address.
 //!
 //! In: how a walk ended. Out: the next caller to try, or the end as it was. A word counts if it lies behind a call in code with
@@ -53,10 +53,12 @@ pub(crate) fn is_in_doubt(walk: &Walk, end: u64) -> bool {
     }
 }
 
-/// Notes that the frame that was noted last, with this stack pointer, is in code that no file explains.
+/// Notes that the frame that was noted last, with this stack pointer, is in code that nothing explains, and in how many words its
+/// caller may be looked for.
 #[inline(always)]
-pub(crate) fn note(walk: &Walk, sp: u64) {
+pub(crate) fn note(walk: &Walk, sp: u64, words: u64) {
     walk.guess.sp.store(sp);
+    walk.guess.most.store(words);
     walk.guess.noted.store(walk.words.load());
 }
 
@@ -122,7 +124,7 @@ fn go_on(scratch: &'static Scratch, end: u64) -> ControlFlow<u64> {
         runtime::scratch::save(chains, &guess.chains[1]);
         let place = guess.sp.load().wrapping_add(7) & !7;
         guess.place.store(place);
-        guess.last.store(place.wrapping_add(8 * MOST_WORDS));
+        guess.last.store(place.wrapping_add(8 * guess.most.load()));
     } else if !is_open {
         return ControlFlow::Break(end);
     }

@@ -105,8 +105,10 @@ impl Walk {
 /// A search for a return address; see [`crate::walk::guess`].
 #[repr(C)]
 pub(crate) struct Guess {
-    /// The stack pointer of the last frame in code that no file explains.
+    /// The stack pointer of the last frame in code that nothing explains.
     pub(crate) sp: Word,
+    /// In how many words above it a return address may be.
+    pub(crate) most: Word,
     /// How many words there were when that was noted; zero if there is none.
     pub(crate) noted: Word,
     /// How many words there were when the walk's first search began; zero if none did.

@@ -27,7 +27,10 @@ use profiler_common::{
         READ_TOGETHER_BITS, Rule, StackEnd, Switches,
     },
     intern::Hash,
-    walk::native::{Frame, Reached},
+    walk::{
+        guess::{MOST_WORDS, MOST_WORDS_OF_LEAF},
+        native::{Frame, Reached},
+    },
 };
 
 /// A user stack being walked. What changes from frame to frame is in the scratch memory: the verifier
@@ -156,9 +159,7 @@ impl UserWalk {
                 ControlFlow::Continue(())
             }
             Found::NO_TABLE if config::has(Switches::FRAME_POINTERS) => {
-                if config::has(Switches::GUESS) {
-                    guess::note(&self.scratch.walk, frame.sp);
-                }
+                self.note_in_doubt(frame, MOST_WORDS);
                 self.by_frame_pointer(frame)
             }
             Found::NO_TABLE => end(StackEnd::NoRow),
@@ -198,6 +199,9 @@ impl UserWalk {
                 Some(Rule::MISSING) => {
                     self.announce_gap(table, address);
                     if config::has(Switches::FRAME_POINTERS) {
+                        if index == 0 {
+                            self.note_in_doubt(frame, MOST_WORDS_OF_LEAF);
+                        }
                         self.leave_gap(frame)
                     } else {
                         end(StackEnd::NoRow)
@@ -246,6 +250,15 @@ impl UserWalk {
         place.store(if index == 0 { frame.ip } else { frame.shown() });
         let words = u64::from(index) + u64::from(others) + 1;
         self.scratch.walk.words.store(words);
+    }
+
+    /// Notes that nothing but a frame pointer tells of this frame's caller: if that leads nowhere, the caller is looked for in so
+    /// many words.
+    #[inline(always)]
+    fn note_in_doubt(&self, frame: &Frame, words: u64) {
+        if config::has(Switches::GUESS) {
+            guess::note(&self.scratch.walk, frame.sp, words);
+        }
     }
 
     /// How many words there are that are not native frames.

@@ -42,7 +42,7 @@ const fn use_of(fallback: Fallbacks) -> (&'static str, &'static str) {
         ),
         Fallbacks::GUESS => (
             "walked",
-            "pass code that no file explains by a caller looked for in the stack (marked [guessed caller])",
+            "pass code without unwind instructions by a caller looked for in the stack (marked [guessed caller])",
         ),
         _ => (
             "walked",
@@ -142,7 +142,7 @@ mod tests {
                 ended,
                 "incomplete: 20.0% of user stacks use frame pointers in code without unwind tables; a caller may be missing",
                 "walked: 50.0% of user stacks pass code without unwind instructions by what its instructions do",
-                "walked: 10.0% of user stacks pass code that no file explains by a caller looked for in the stack (marked [guessed caller])",
+                "walked: 10.0% of user stacks pass code without unwind instructions by a caller looked for in the stack (marked [guessed caller])",
             ]
         );
     }
