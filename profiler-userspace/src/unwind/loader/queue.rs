@@ -20,7 +20,7 @@ pub(crate) enum Priority {
     Low,
 }
 
-/// The work that is wanted on a file.
+/// The work that is wanted on a file. Positions may be there more than once.
 #[derive(Debug)]
 pub(super) enum Wanted {
     /// Its table, with rows at these positions in it at least.
@@ -31,6 +31,28 @@ pub(super) enum Wanted {
     Functions(Vec<u64>),
     /// Its table for memory that holds a part of it.
     Copy(CodeCopy),
+}
+
+impl Wanted {
+    /// Takes in other work on the same file that can be done with this; gives it back if it cannot.
+    fn take_in(&mut self, other: Self) -> Result<(), Self> {
+        match (self, other) {
+            (Self::Table(depth, all), Self::Table(other, positions)) if *depth == other => {
+                add(all, positions);
+            }
+            (Self::Descriptions(all), Self::Descriptions(positions))
+            | (Self::Functions(all), Self::Functions(positions)) => add(all, positions),
+            (_, other) => return Err(other),
+        }
+        Ok(())
+    }
+}
+
+/// Adds positions, each once: walks come to the same ones each second until the work is done.
+fn add(all: &mut Vec<u64>, positions: Vec<u64>) {
+    all.extend(positions);
+    all.sort_unstable();
+    all.dedup();
 }
 
 /// Memory that holds a part of a file's code.
@@ -100,6 +122,36 @@ impl State {
         self.high.is_empty() && self.low.is_empty() && self.running == 0
     }
 
+    fn jobs(&mut self, priority: Priority) -> &mut VecDeque<Job> {
+        match priority {
+            Priority::High => &mut self.high,
+            Priority::Low => &mut self.low,
+        }
+    }
+
+    /// Has a job done with one of its file that waits at its priority; gives it back if none does.
+    fn join(&mut self, priority: Priority, job: Job) -> Option<Job> {
+        let Job {
+            key,
+            file,
+            mut wanted,
+            size,
+        } = job;
+        let of_file = |waiting: &&mut Job| waiting.key == key;
+        for waiting in self.jobs(priority).iter_mut().filter(of_file) {
+            match waiting.wanted.take_in(wanted) {
+                Ok(()) => return None,
+                Err(other) => wanted = other,
+            }
+        }
+        Some(Job {
+            key,
+            file,
+            wanted,
+            size,
+        })
+    }
+
     fn pop(&mut self, least: Priority) -> Option<Job> {
         let takes_all = least == Priority::Low || self.preparing;
         // Small ones that come meanwhile need not wait for a large one.
@@ -110,13 +162,14 @@ impl State {
 }
 
 impl JobQueue {
-    /// Adds a job behind others of its priority, and in front of those that may take longer by far.
+    /// Adds a job behind others of its priority, and in front of those that may take longer by far. One that can be done with a job
+    /// of the same file becomes part of it: so no more files are open than wait.
     pub(super) fn push(&self, priority: Priority, job: Job) {
         let mut state = lock(&self.state);
-        let jobs = match priority {
-            Priority::High => &mut state.high,
-            Priority::Low => &mut state.low,
+        let Some(job) = state.join(priority, job) else {
+            return;
         };
+        let jobs = state.jobs(priority);
         let is_before = |other: &Job| other.size <= job.size;
         jobs.insert(jobs.partition_point(is_before), job);
         drop(state);
@@ -253,6 +306,42 @@ mod tests {
         }
         let order: [u64; 4] = std::array::from_fn(|_| queue.pop(Priority::Low).key.inode);
         assert_eq!(order, [4, 2, 3, 1]);
+    }
+
+    #[test]
+    fn work_on_a_file_that_waits_is_done_together() {
+        let queue = JobQueue::default();
+        let push = |inode, wanted| {
+            let job = Job {
+                wanted,
+                ..job(inode)
+            };
+            queue.push(Priority::Low, job);
+        };
+        push(1, Wanted::Functions(vec![9, 3]));
+        push(1, Wanted::Descriptions(vec![5]));
+        push(2, Wanted::Functions(vec![4]));
+        for _ in 0..1000 {
+            push(1, Wanted::Functions(vec![3, 7]));
+        }
+        push(1, Wanted::Table(Depth::Outline, vec![1]));
+        push(1, Wanted::Table(Depth::Described, vec![2]));
+        push(1, Wanted::Table(Depth::Outline, vec![2]));
+        let mut all = Vec::new();
+        while !queue.is_idle() {
+            let job = queue.pop(Priority::Low);
+            all.push(format!("{} {:?}", job.key.inode, job.wanted));
+        }
+        assert_eq!(
+            all,
+            [
+                "1 Functions([3, 7, 9])",
+                "1 Descriptions([5])",
+                "2 Functions([4])",
+                "1 Table(Outline, [1, 2])",
+                "1 Table(Described, [2])",
+            ]
+        );
     }
 
     #[test]
