@@ -52,6 +52,8 @@ pub(super) struct Slabs {
     coming: Vec<JoinHandle<Made>>,
     /// The part of a slab that was stored in last: the next words are mostly stored behind these.
     window: Option<Window>,
+    /// Stands in the places of slabs that were given back: elements of such a map cannot be deleted through aya.
+    stand_in: Option<SlabMap>,
 }
 
 /// A part of a slab, mapped. To map a slab as a whole takes 0.1 ms: the kernel enters each of its pages.
@@ -126,6 +128,7 @@ impl Slabs {
             handle,
             coming: Vec::new(),
             window: None,
+            stand_in: None,
         };
         slabs.expect(1);
         Ok(slabs)
@@ -268,6 +271,29 @@ impl Slabs {
         }
     }
 
+    /// Gives slabs back to the kernel in which nothing is stored, all but one.
+    pub(super) fn give_back(&mut self) -> Result<()> {
+        let is_unused = |place: &Place| matches!(place, Place::There(slab) if slab.free == whole(SLAB_WORDS as u32));
+        let unused = { 0..self.slabs.len() }.filter(|&number| is_unused(&self.slabs[number]));
+        let unused: Vec<usize> = unused.skip(1).collect();
+        if unused.is_empty() {
+            return Ok(());
+        }
+        let stand_in = match self.stand_in.take() {
+            Some(stand_in) => stand_in,
+            None => SlabMap::create(1, MAPPABLE).map_err(not_made)?,
+        };
+        let stand_in = self.stand_in.insert(stand_in);
+        let mut outer = outer(&self.handle)?;
+        for number in unused {
+            outer.set(number as u32, &*stand_in, 0).map_err(not_made)?;
+            self.slabs[number] = Place::Empty;
+            // What is mapped is kept.
+            self.window.take_if(|window| window.slab == number);
+        }
+        Ok(())
+    }
+
     /// Takes room for so many words, at most [`SLAB_WORDS`]: the slab and the word in it.
     fn room(&mut self, words: u32) -> Result<Option<(usize, u32)>> {
         loop {
@@ -312,13 +338,18 @@ impl Slabs {
 }
 
 /// Makes the slab of this number, and lets the kernel half see it.
-fn make(outer: &OwnedFd, number: usize) -> Result<SlabMap> {
-    let outer = outer.try_clone().map_err(MapError::IoError);
-    let outer = outer.and_then(MapData::from_fd).map_err(not_made)?;
-    let mut outer = Outer::try_from(Map::ArrayOfMaps(outer)).map_err(not_made)?;
+fn make(handle: &OwnedFd, number: usize) -> Result<SlabMap> {
     let map = SlabMap::create(1, MAPPABLE).map_err(not_made)?;
+    let mut outer = outer(handle)?;
     outer.set(number as u32, &map, 0).map_err(not_made)?;
     Ok(map)
+}
+
+/// The outer map, by a descriptor of its own.
+fn outer(handle: &OwnedFd) -> Result<Outer> {
+    let outer = handle.try_clone().map_err(MapError::IoError);
+    let outer = outer.and_then(MapData::from_fd).map_err(not_made)?;
+    Outer::try_from(Map::ArrayOfMaps(outer)).map_err(not_made)
 }
 
 fn not_made(error: MapError) -> Error {

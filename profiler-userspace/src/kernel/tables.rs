@@ -235,6 +235,10 @@ impl TableStore for Tables {
     fn release(&mut self, table: StoredTable) {
         self.release_memory(&table);
     }
+
+    fn give_back(&mut self) -> Result<()> {
+        self.slabs.give_back()
+    }
 }
 
 impl Tables {

@@ -22,7 +22,7 @@ pub(crate) fn counters(counters: &Counters, whose: &str) -> String {
 /// The unwind tables, for verbose output.
 pub(crate) fn tables(loaded: &Loaded) -> String {
     format!(
-        "unwind tables: {} of objects, {} rows, {} bytes in the kernel, made in {:.1} ms; {} files without; {} evicted; \
+        "unwind tables: {} of objects, {} rows, {} bytes in the kernel, made in {:.1} ms; {} files without; {} evicted, {} given back; \
          {} functions read from their code, {} left for later\n",
         loaded.tables,
         grouped(loaded.rows as u64),
@@ -30,6 +30,7 @@ pub(crate) fn tables(loaded: &Loaded) -> String {
         loaded.time.as_secs_f64() * 1000.0,
         loaded.no_table,
         loaded.evicted,
+        loaded.given_back,
         grouped(loaded.functions as u64),
         grouped(loaded.functions_left_out as u64),
     )

@@ -10,7 +10,7 @@ use super::{CodeSegment, TableStore};
 use crate::runtime::Detected;
 use crate::unwind::{self, RuleSet, UnwindTable};
 use foldhash::quality::RandomState;
-use profiler_common::abi::{CodeKey, Row, TABLE_PAGE_BITS};
+use profiler_common::abi::{CodeKey, Row, TABLE_PAGE_BITS, used_clock};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, hash_map};
 use std::hash::BuildHasher as _;
 use std::ops::Range;
@@ -32,6 +32,8 @@ pub(crate) struct Loaded {
     pub(crate) bytes: u64,
     /// How often a table made room for another.
     pub(crate) evicted: usize,
+    /// How many tables were removed because nobody had used them for long.
+    pub(crate) given_back: usize,
     /// Tables for which there was no room even so.
     pub(crate) refused: usize,
     /// Parts of code that are walked by no table, because the index was crowded.
@@ -63,6 +65,8 @@ struct CachedTable<T> {
     keys: Vec<CodeKey>,
     /// Its sequence number.
     order: usize,
+    /// When it was made, as [`used_clock`] counts.
+    made: u64,
     /// None where everything was read.
     outline: Option<Arc<Outline>>,
     /// The rows of pages, by number, that functions were put into or looked for in: reading them from the kernel takes longer.
@@ -95,6 +99,15 @@ impl<T> CachedTable<T> {
             }
         })
     }
+}
+
+/// A table that no walk has come to for so long is given up, as [`used_clock`] counts: five minutes.
+const LONG: u64 = used_clock(300 * 1_000_000_000);
+
+/// The present, as [`used_clock`] counts.
+pub(super) fn now() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    used_clock(Duration::try_from(time).unwrap_or_default().as_nanos() as u64)
 }
 
 /// A table's identity: a hash of its contents that cannot be foreseen. A file with many copies, as in
@@ -278,6 +291,7 @@ impl<S: TableStore> TableCache<S> {
                     stored,
                     keys,
                     order,
+                    made: now(),
                     outline,
                     pages: HashMap::new(),
                     changed: HashSet::new(),
@@ -383,18 +397,55 @@ impl<S: TableStore> TableCache<S> {
             .iter()
             .min_by_key(|(_, cached)| last_used(cached))
             .map(|(&contents, _)| contents);
-        let Some(CachedTable { stored, keys, .. }) =
-            oldest.and_then(|contents| self.tables.remove(&contents))
-        else {
+        let Some(oldest) = oldest else {
             return Ok(false);
         };
-        for key in &keys {
-            self.published.remove(key);
-        }
-        self.store.withdraw(&keys)?;
-        self.store.release(stored);
+        self.remove(&[oldest], Vec::new())?;
         self.loaded.evicted += 1;
         Ok(true)
+    }
+
+    /// Gives up what no walk has come to for long: tables, and what is known of files that have none. What is met again is loaded
+    /// again; but memory with a file's text does not tell of which, so tables for such stay.
+    pub(super) fn give_back(&mut self, now: u64) {
+        let since = now.saturating_sub(LONG);
+        let used = |key: &CodeKey| self.store.last_used(*key);
+        let is_unused = |cached: &CachedTable<S::Stored>| {
+            let is_unused = |key| used(key) < since && !self.copies.contains_key(key);
+            cached.made < since && cached.keys.iter().all(is_unused)
+        };
+        let tables = self.tables.iter().filter(|(_, cached)| is_unused(cached));
+        let tables: Vec<Contents> = tables.map(|(&contents, _)| contents).collect();
+        let bare = self.published.iter().filter(|(_, table)| table.is_none());
+        let bare = bare.filter(|(key, _)| (1..since).contains(&used(key)));
+        let bare: Vec<CodeKey> = bare.map(|(&key, _)| key).collect();
+        if tables.is_empty() && bare.is_empty() {
+            return;
+        }
+        // What is not given back now stays as unused as it is.
+        let removed = self.remove(&tables, bare);
+        if removed.and_then(|()| self.store.give_back()).is_ok() {
+            self.loaded.given_back += tables.len();
+        }
+        self.loaded.bytes = self.store.bytes();
+    }
+
+    /// Takes tables out of the kernel, with all files that they are for, and files that have none.
+    fn remove(&mut self, tables: &[Contents], bare: Vec<CodeKey>) -> Result<(), S::Error> {
+        let removed = tables.iter().filter_map(|table| self.tables.remove(table));
+        let removed: Vec<_> = removed.collect();
+        let mut keys = bare;
+        keys.extend(removed.iter().flat_map(|table| &table.keys));
+        for key in &keys {
+            self.published.remove(key);
+            self.segments.remove(key);
+            self.given_up.remove(key);
+        }
+        self.store.withdraw(&keys)?;
+        for table in removed {
+            self.store.release(table.stored);
+        }
+        Ok(())
     }
 }
 
@@ -416,3 +467,6 @@ fn segments(table: &UnwindTable) -> Vec<CodeSegment> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

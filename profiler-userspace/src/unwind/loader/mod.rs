@@ -280,6 +280,10 @@ impl<S: TableStore> TableLoader<S> {
             }
         }
         for (backing, (process_key, mapping, positions)) in files {
+            if let Backing::Vdso = processes.backing(backing) {
+                self.load_vdso(keys);
+                continue;
+            }
             let Some(opened) = open(processes, (process_key, mapping), backing) else {
                 continue;
             };

@@ -176,15 +176,15 @@ impl JobQueue {
         self.changed.notify_all();
     }
 
-    /// Waits for a job of at least this priority, and takes it.
-    pub(super) fn pop(&self, least: Priority) -> RunningJob<'_> {
+    /// Waits for a job of at least this priority, and takes it; none if there is none until then.
+    pub(super) fn pop(&self, least: Priority, until: Instant) -> Option<RunningJob<'_>> {
         let mut state = lock(&self.state);
         loop {
             if let Some(job) = state.pop(least) {
                 state.running += 1;
-                return RunningJob { queue: self, job };
+                return Some(RunningJob { queue: self, job });
             }
-            state = self.wait(state);
+            state = self.wait_until(state, until)?;
         }
     }
 
@@ -202,18 +202,30 @@ impl JobQueue {
                 state = self.wait(state);
                 continue;
             };
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            let Some(changed) = self.wait_until(state, deadline) else {
                 return;
-            }
-            let waited = self.changed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            };
+            state = changed;
         }
     }
 
     /// Whether all jobs are done.
     pub(super) fn is_idle(&self) -> bool {
         lock(&self.state).is_idle()
+    }
+
+    /// Waits for a change; none if it is too late for that.
+    fn wait_until<'a>(
+        &self,
+        state: MutexGuard<'a, State>,
+        deadline: Instant,
+    ) -> Option<MutexGuard<'a, State>> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return None;
+        }
+        let waited = self.changed.wait_timeout(state, left);
+        Some(waited.unwrap_or_else(PoisonError::into_inner).0)
     }
 
     fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
@@ -261,6 +273,11 @@ mod tests {
         Job::new(key, file, Wanted::Table(Depth::Outline, Vec::new()))
     }
 
+    fn pop(queue: &JobQueue, least: Priority) -> RunningJob<'_> {
+        let soon = Instant::now() + std::time::Duration::from_secs(60);
+        queue.pop(least, soon).unwrap()
+    }
+
     #[test]
     fn large_jobs_are_left_to_the_worker_for_all() {
         let queue = JobQueue::default();
@@ -270,8 +287,8 @@ mod tests {
         };
         queue.push(Priority::High, large);
         let waits = std::thread::scope(|scope| {
-            let thread = scope.spawn(|| queue.pop(Priority::High).key.inode);
-            assert_eq!(queue.pop(Priority::Low).key.inode, 1);
+            let thread = scope.spawn(|| pop(&queue, Priority::High).key.inode);
+            assert_eq!(pop(&queue, Priority::Low).key.inode, 1);
             queue.push(Priority::High, job(2));
             thread.join().unwrap()
         });
@@ -284,12 +301,12 @@ mod tests {
         queue.push(Priority::Low, job(1));
         queue.push(Priority::High, job(2));
         queue.push(Priority::High, job(3));
-        let first = queue.pop(Priority::Low);
+        let first = pop(&queue, Priority::Low);
         assert_eq!(first.key.inode, 2);
-        assert_eq!(queue.pop(Priority::High).key.inode, 3);
+        assert_eq!(pop(&queue, Priority::High).key.inode, 3);
         let waits = std::thread::scope(|scope| {
-            let thread = scope.spawn(|| queue.pop(Priority::High).key.inode);
-            assert_eq!(queue.pop(Priority::Low).key.inode, 1);
+            let thread = scope.spawn(|| pop(&queue, Priority::High).key.inode);
+            assert_eq!(pop(&queue, Priority::Low).key.inode, 1);
             queue.push(Priority::High, job(4));
             thread.join().unwrap()
         });
@@ -304,7 +321,7 @@ mod tests {
             let job = Job { size, ..job(inode) };
             queue.push(Priority::Low, job);
         }
-        let order: [u64; 4] = std::array::from_fn(|_| queue.pop(Priority::Low).key.inode);
+        let order: [u64; 4] = std::array::from_fn(|_| pop(&queue, Priority::Low).key.inode);
         assert_eq!(order, [4, 2, 3, 1]);
     }
 
@@ -329,7 +346,7 @@ mod tests {
         push(1, Wanted::Table(Depth::Outline, vec![2]));
         let mut all = Vec::new();
         while !queue.is_idle() {
-            let job = queue.pop(Priority::Low);
+            let job = pop(&queue, Priority::Low);
             all.push(format!("{} {:?}", job.key.inode, job.wanted));
         }
         assert_eq!(
@@ -350,7 +367,7 @@ mod tests {
         queue.wait_until_idle(None);
         queue.push(Priority::Low, job(1));
         assert!(!queue.is_idle());
-        let taken = queue.pop(Priority::Low);
+        let taken = pop(&queue, Priority::Low);
         assert!(!queue.is_idle());
         drop(taken);
         assert!(queue.is_idle());
@@ -363,7 +380,8 @@ mod tests {
         queue.wait_until_idle(Some(Instant::now() + std::time::Duration::from_secs(60)));
         queue.push(Priority::Low, job(1));
         queue.wait_until_idle(Some(Instant::now()));
-        assert_eq!(queue.pop(Priority::Low).key.inode, 1);
+        assert!(queue.pop(Priority::High, Instant::now()).is_none());
+        assert_eq!(pop(&queue, Priority::Low).key.inode, 1);
     }
 
     #[test]
@@ -372,10 +390,10 @@ mod tests {
         queue.push(Priority::Low, job(1));
         queue.push(Priority::Low, job(2));
         queue.set_preparing(true);
-        assert_eq!(queue.pop(Priority::High).key.inode, 1);
+        assert_eq!(pop(&queue, Priority::High).key.inode, 1);
         queue.set_preparing(false);
         queue.push(Priority::High, job(3));
-        assert_eq!(queue.pop(Priority::High).key.inode, 3);
+        assert_eq!(pop(&queue, Priority::High).key.inode, 3);
     }
 
     #[test]
@@ -385,7 +403,7 @@ mod tests {
         queue.push(Priority::Low, job(2));
         let gone = std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
-                let _taken = queue.pop(Priority::Low);
+                let _taken = pop(&queue, Priority::Low);
                 // Without printing a panic message among the tests' output.
                 std::panic::resume_unwind(Box::new(()));
             });

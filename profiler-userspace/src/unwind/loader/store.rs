@@ -59,6 +59,8 @@ pub trait TableStore: Send + 'static {
     fn withdraw(&self, keys: &[CodeKey]) -> Result<(), Self::Error>;
     /// Frees a table's memory, after [`withdraw`](Self::withdraw) of all files that it was published for.
     fn release(&mut self, table: Self::Stored);
+    /// Gives memory back to the kernel that no table is in.
+    fn give_back(&mut self) -> Result<(), Self::Error>;
 }
 
 /// Source of the keys by which the kernel half knows code.

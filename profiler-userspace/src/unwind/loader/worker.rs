@@ -4,7 +4,7 @@
 //! instructions, is published as such and walked by frame pointers.
 
 use super::budget::{Budget, thread_time};
-use super::cache::{Loaded, TableCache};
+use super::cache::{self, Loaded, TableCache};
 use super::queue::{Job, JobQueue, Priority, Wanted};
 use super::{TableStore, lock};
 use crate::object::FrameIndex;
@@ -19,6 +19,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+
+/// How often tables are looked for that nobody uses any more.
+const LOOK: Duration = Duration::from_secs(60);
 
 /// Two workers, their queue, and what they have put in place.
 pub(super) struct Workers<S: TableStore> {
@@ -86,8 +89,16 @@ impl<S: TableStore> Workers<S> {
         let _thread = std::thread::Builder::new()
             .name(name.to_owned())
             .spawn(move || {
+                let mut look = Instant::now() + LOOK;
                 loop {
-                    let job = queue.pop(least);
+                    let job = queue.pop(least, look);
+                    if Instant::now() >= look {
+                        look += LOOK;
+                        if least == Priority::Low {
+                            lock(&cache).give_back(cache::now());
+                        }
+                    }
+                    let Some(job) = job else { continue };
                     limit.wait();
                     let before = thread_time();
                     match &job.wanted {
