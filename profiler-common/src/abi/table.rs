@@ -196,6 +196,8 @@ impl Rule {
     pub const UNREAD: Self = Self(1);
     /// The rule of the outermost frame.
     pub const ROOT: Self = Self((How::Root as u64) << 36);
+    /// The rule of the byte before a function to whose beginning the outermost frame returns: no call ends there.
+    pub const ROOT_BEHIND: Self = Self(Self::ROOT.0 | 1);
     /// The rule of a function's first instruction: only the return address is on its stack.
     pub const ENTRY: Self = Self::new(How::Offset, STACK_POINTER, CFA_AT_ENTRY);
     /// The rule of code that nothing describes and that keeps frame pointers, as far as a sample of its functions tells:
@@ -294,10 +296,11 @@ impl Rule {
             && self.0 >> 40 & 3 == Origin::Cfa as u64
     }
 
-    /// Whether it is for the code to which a signal handler returns.
+    /// Whether what returns to code with this rule was not called by the instruction before: signal handlers, whose trampoline
+    /// begins where they return to, and [`ROOT_BEHIND`](Self::ROOT_BEHIND).
     #[inline(always)]
-    pub const fn is_signal(self) -> bool {
-        matches!(self.how(), How::Signal)
+    pub const fn is_behind_no_call(self) -> bool {
+        matches!(self.how(), How::Signal) || self.0 == Self::ROOT_BEHIND.0
     }
 
     /// The base register's number in DWARF.
@@ -368,6 +371,7 @@ mod tests {
     fn rules_without_parts_have_their_documented_meaning() {
         assert_eq!(Rule::MISSING.how(), How::Missing);
         assert_eq!(Rule::ROOT.how(), How::Root);
+        assert_eq!(Rule::ROOT_BEHIND.how(), How::Root);
         assert_eq!(Rule::UNSUPPORTED.how(), How::Unsupported);
     }
 

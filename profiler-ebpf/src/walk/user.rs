@@ -220,8 +220,8 @@ impl UserWalk {
                         // Without one of its own, its caller goes missing.
                         self.announce_gap(table, address);
                     }
-                    if rule.is_signal() && index > 0 {
-                        // A handler returns to the trampoline's first byte, which nothing called.
+                    if rule.is_behind_no_call() && index > 0 {
+                        // The function is the one that begins here, not the one before it.
                         place.store(frame.ip.wrapping_add(1));
                     }
                     let runtime = if config::has(Switches::RUNTIMES) {

@@ -70,6 +70,15 @@ impl<'i, 'f> Nearby<'i, 'f> {
     }
 }
 
+/// Where the first functions of coroutines return to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EndOfStacks {
+    /// The code that an address is in, as Boost says.
+    In,
+    /// The function that begins behind an address, as those of libco do.
+    Before,
+}
+
 /// The functions around addresses of a file.
 pub(crate) struct Functions<'f> {
     image: Image<'f>,
@@ -82,16 +91,19 @@ impl<'f> Functions<'f> {
         Some(Self { image })
     }
 
-    /// Whether stacks end at an address because the first functions of coroutines return one byte behind it: to where Boost says, or
-    /// to the first byte of a function, as those of libco do. No call ends in the padding before that.
-    pub(crate) fn ends_stacks(&self, address: u64, gap: &Range<u64>) -> bool {
+    /// How stacks end at an address because the first functions of coroutines return one byte behind it; none if they do not. No
+    /// call ends in the padding before a function.
+    pub(crate) fn end_of_stacks(&self, address: u64, gap: &Range<u64>) -> Option<EndOfStacks> {
         let is_end = gap.end.checked_sub(1) == Some(address);
         let size = usize::try_from(gap.end.saturating_sub(gap.start));
         let size = size.ok().filter(|size| is_end && *size <= MOST_PADDING);
         let padding = size.map(|size| self.image.bytes(gap.start, size));
         let is_behind_padding =
             padding.is_some_and(|padding| !padding.is_empty() && is_padding(&padding, gap.start));
-        is_behind_padding || context::ends_stacks(&self.image, address)
+        if is_behind_padding {
+            return Some(EndOfStacks::Before);
+        }
+        context::ends_stacks(&self.image, address).then_some(EndOfStacks::In)
     }
 
     /// The functions that an address may lie in, the likeliest first. `gap`: the code around it that is not described, or less.

@@ -19,7 +19,7 @@ mod start;
 mod undescribed;
 mod x86_64;
 
-pub(crate) use around::Functions;
+pub(crate) use around::{EndOfStacks, Functions};
 #[cfg(test)]
 pub(crate) use go::testing;
 pub(crate) use go::{Frames, GoFunctions};

@@ -117,9 +117,13 @@ fn function(
     gap: &Gap,
 ) -> Result<ReadFunction, Range<u64>> {
     let alone = address..address.saturating_add(1);
-    if functions.ends_stacks(address, &gap.addresses) {
+    if let Some(end) = functions.end_of_stacks(address, &gap.addresses) {
         let mut found = Found::default();
-        found.add_alike(vec![alone.clone()], Rule::ROOT);
+        let rule = match end {
+            code::EndOfStacks::In => Rule::ROOT,
+            code::EndOfStacks::Before => Rule::ROOT_BEHIND,
+        };
+        found.add_alike(vec![alone.clone()], rule);
         let within = alone;
         return Ok(ReadFunction { within, found });
     }
