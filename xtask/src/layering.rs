@@ -31,6 +31,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "session",
         &[
+            "allocator",
             "caller",
             "cgroups",
             "desktop",
@@ -56,6 +57,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "pipeline",
         &[
+            "allocator",
             "clock",
             "code",
             "debuginfod",

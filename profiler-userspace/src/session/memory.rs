@@ -3,6 +3,7 @@
 //! In: `--max-memory`, and each second what this process and its BPF maps take. Out: names given up, and no more room for unwind
 //! tables, where it gets scarce; and what to say of it at the end. Samples are never given up.
 
+use crate::allocator;
 use crate::kernel::{Kernel, Tables};
 use crate::pipeline::window::Pipeline;
 use crate::plan::Plan;
@@ -57,7 +58,9 @@ struct OfRecording<'a> {
 
 impl Holdings for OfRecording<'_> {
     fn give_up_names(&mut self) -> usize {
-        self.pipeline.forget()
+        let names = self.pipeline.forget();
+        allocator::give_back();
+        names
     }
 
     fn stop_tables(&mut self) -> usize {

@@ -3,6 +3,7 @@
 //! In: hours. Out: for each a table that is complete or not there; then the recordings that it was made of go, and what is beyond the
 //! limits. A table says of what it was made, so that nothing is in two of them, whenever this process is killed.
 
+use crate::allocator;
 use crate::clock::Hour;
 use crate::input::made_of;
 use crate::output::{EventTable, Style, write_events};
@@ -115,6 +116,8 @@ impl Rendering {
                 ));
             }
             self.expire();
+            // An hour and its names take many times what the recording beside does.
+            allocator::give_back();
         }
     }
 
