@@ -13,12 +13,10 @@ mod cost;
 mod crowd;
 mod figure;
 mod firing;
-mod hostile;
 mod interpreters;
 pub(crate) mod interrupt;
 mod large;
 mod machine;
-mod measured;
 mod numbers;
 mod outputs;
 mod peer;
@@ -30,7 +28,7 @@ mod symbols;
 mod workload;
 
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, ValueEnum};
@@ -38,7 +36,7 @@ use clap::{Args, ValueEnum};
 use crate::build;
 use crate::root::Root;
 use crate::workspace::Workspace;
-use figure::{Figure, Table};
+use figure::{Figure, Table, Unit};
 use peer::Profiler;
 use workload::Programs;
 
@@ -70,22 +68,16 @@ enum Section {
     Cost,
     /// The same beside a browser, interpreters, a codec and compilers, where they are installed
     Crowd,
-    /// From Ctrl-C to the graph
-    Stop,
     /// From start to the first sample
     Startup,
     /// Naming the code of large objects
     Symbols,
-    /// Naming the code of objects that were made to break who reads them
-    Hostile,
     /// Writing a million samples in each format
     Outputs,
     /// Inputs much larger than one recording
     Size,
     /// Functions of Python, beside py-spy
     Interpreters,
-    /// Functions of Node, beside its own ways
-    Node,
 }
 
 /// Arguments that the first half passes to the second.
@@ -160,21 +152,18 @@ pub(crate) fn measure(order: &Order) -> Result<()> {
     println!("{}", machine::describe());
     let choice = &order.choice;
     let programs = Programs::new(&order.programs);
-    let sections: [(Section, Measure); 14] = [
+    let sections: [(Section, Measure); 11] = [
         (Section::Slowdown, slowdown::measure),
         (Section::Storm, storm::measure),
         (Section::Switches, switches::measure),
         (Section::Firing, firing::measure),
         (Section::Cost, cost::measure),
         (Section::Crowd, crowd::measure),
-        (Section::Stop, cost::stop),
         (Section::Startup, cost::startup),
         (Section::Symbols, symbols::measure),
-        (Section::Hostile, hostile::measure),
         (Section::Outputs, outputs::measure),
         (Section::Size, size::measure),
         (Section::Interpreters, interpreters::measure),
-        (Section::Node, interpreters::measure_node),
     ];
     let ours = |name, more: &str| peer::flame_bpf(name, &order.flame_bpf, more);
     let mut profilers = vec![
@@ -216,18 +205,18 @@ impl Choice {
 }
 
 impl Bench {
-    /// Measures each profiler so often, in turns, and returns each of the `N` figures with the profilers' names.
-    fn each<'a, const N: usize>(
+    /// Measures each tool so often, in turns, and returns each of the `N` figures with the tools' names.
+    fn each<T, const N: usize>(
         &self,
-        profilers: &[&'a Profiler],
-        mut measure: impl FnMut(&'a Profiler) -> Result<[f64; N]>,
-    ) -> Result<[Vec<(&'a str, Figure)>; N]> {
-        let empty = || profilers.iter().map(|one| (one.name, Figure::default()));
+        tools: &[(&'static str, T)],
+        mut measure: impl FnMut(&T) -> Result<[f64; N]>,
+    ) -> Result<[Vec<(&'static str, Figure)>; N]> {
+        let empty = || tools.iter().map(|(name, _)| (*name, Figure::default()));
         let mut figures: [Vec<_>; N] = std::array::from_fn(|_| empty().collect());
         for _ in 0..self.runs {
-            for (place, profiler) in profilers.iter().enumerate() {
+            for (place, (_, tool)) in tools.iter().enumerate() {
                 interrupt::check()?;
-                for (figure, value) in figures.iter_mut().zip(measure(profiler)?) {
+                for (figure, value) in figures.iter_mut().zip(measure(tool)?) {
                     figure[place].1.add(value);
                 }
             }
@@ -235,8 +224,31 @@ impl Bench {
         Ok(figures)
     }
 
+    /// Runs command lines so often, in turns, ours first, and adds their CPU time and memory to a table. What they print
+    /// stays in the folder as `out`.
+    fn run_each(
+        &self,
+        folder: &Path,
+        table: &mut Table,
+        what: &str,
+        commands: &[(&'static str, String)],
+    ) -> Result<()> {
+        let [cpu, peak] = self.each(commands, |line| {
+            let used = command::run(&format!("{line} > out"), folder)?;
+            Ok([used.cpu_s * 1000.0, used.peak_mib])
+        })?;
+        table.compare(&format!("{what}: CPU"), Unit::Milliseconds, cpu);
+        table.compare(&format!("{what}: peak"), Unit::Mebibytes, peak);
+        Ok(())
+    }
+
+    /// The command line of another program, if it is installed and wanted.
+    fn peer(&self, name: &'static str, line: &str) -> Option<(&'static str, String)> {
+        (!self.alone && peer::find(name).is_some()).then(|| (name, line.to_owned()))
+    }
+
     /// All profilers.
-    fn all(&self) -> Vec<&Profiler> {
-        self.profilers.iter().collect()
+    fn all(&self) -> Vec<(&'static str, &Profiler)> {
+        self.profilers.iter().map(|one| (one.name, one)).collect()
     }
 }

@@ -14,7 +14,7 @@ use super::bpf::{Programs, Statistics};
 use super::command::{MESSAGES, PRINTED};
 use super::figure::{Table, Unit};
 use super::peer::{Profiler, Recording, Request};
-use super::{Bench, interrupt, machine};
+use super::{Bench, machine};
 
 const RATE: u32 = 997;
 
@@ -62,24 +62,6 @@ fn written(folder: &Path) -> Result<f64> {
         }
     }
     Ok(bytes as f64 / f64::from(1 << 20))
-}
-
-/// From Ctrl-C to the graph.
-pub(super) fn stop(bench: &Bench) -> Result<Table> {
-    let [took] = bench.each(&bench.all(), |profiler| {
-        let _loads = bench.programs.loads(0..machine::cpus())?;
-        let mut recording = Recording::settled(profiler, RATE, None)?;
-        interrupt::pause(Duration::from_secs(SECONDS.into()))?;
-        let began = Instant::now();
-        recording.end()?;
-        Ok([began.elapsed().as_secs_f64() * 1000.0])
-    })?;
-    let mut table = Table::new("From Ctrl-C to the graph");
-    table.compare("until it is on disk", Unit::Milliseconds, took);
-    table.note(format!(
-        "After {SECONDS} s of the whole machine at {RATE} Hz, every CPU being busy, also while the graph is drawn."
-    ));
-    Ok(table)
 }
 
 /// From start to the first sample.

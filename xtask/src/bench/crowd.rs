@@ -118,7 +118,7 @@ fn beside_programs(bench: &Bench, folder: &Path, table: &mut Table) -> Result<()
         ours("flame-bpf, fp", "-a --call-graph fp"),
     ];
     waits.extend(peer::offcputime().filter(|_| !bench.alone));
-    let waits: Vec<&Profiler> = waits.iter().collect();
+    let waits: Vec<_> = waits.iter().map(|one| (one.name, one)).collect();
     let request = Request {
         seconds: Some(5),
         ..Request::default()
@@ -154,7 +154,7 @@ fn beside_compilers(bench: &Bench, folder: &Path, table: &mut Table) -> Result<(
 fn compare(
     bench: &Bench,
     table: &mut Table,
-    profilers: &[&Profiler],
+    profilers: &[(&'static str, &Profiler)],
     request: Request,
     beside: &str,
 ) -> Result<()> {

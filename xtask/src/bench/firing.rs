@@ -24,8 +24,8 @@ pub(super) fn measure(bench: &Bench) -> Result<Table> {
     let mut program = bench.programs.start(Kind::Stack, cpu)?;
     let turns = program.turns_for(2, SECONDS, 100_000_000)?;
     let _statistics = Statistics::keep()?;
-    let all = bench.profilers.iter();
-    let profilers: Vec<&Profiler> = all.filter(|one| one.uses_bpf).collect();
+    let mut profilers = bench.all();
+    profilers.retain(|(_, profiler)| profiler.uses_bpf);
     let [ten, thirty, hundred, frame, maps] = bench.each(&profilers, |profiler| {
         once(profiler, cpu, &mut program, turns)
     })?;

@@ -1,10 +1,9 @@
-//! Cost of seeing the functions of Python and of Node.
+//! Cost of seeing the functions of Python.
 //!
 //! In: a program with fixed work under a stack of a given depth. Out: how much longer it takes while it is profiled, what the
-//! profiler uses meanwhile and how many samples it took, beside py-spy where that is installed, and Node's own ways; and what each
-//! frame takes in the kernel.
+//! profiler uses meanwhile and how many samples it took, beside py-spy where that is installed; and what each frame takes in the
+//! kernel.
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -34,14 +33,10 @@ const SETTLING: Duration = Duration::from_millis(1000);
 
 /// A profiler of one process, whose folded text is in the file `out.folded`.
 struct Tool {
-    name: &'static str,
     /// The command line, up to the process ID and the rate.
     record: String,
     rate: &'static str,
 }
-
-/// A program that profiles itself, by arguments that it is started with.
-type Itself = (&'static str, &'static [&'static str]);
 
 /// Figures of Python.
 pub(super) fn measure(bench: &Bench) -> Result<Table> {
@@ -50,74 +45,28 @@ pub(super) fn measure(bench: &Bench) -> Result<Table> {
         table.note("python3 is not installed.");
         return Ok(table);
     };
-    let script = bench.programs.python();
-    let start = |more: &[&str]| start(&python, &[more, &["-S"]].concat(), &script);
     let tools = tools(bench);
     if tools.len() == 1 && !bench.alone {
         table.note("py-spy is not installed: `pip install py-spy`.");
     }
     table.note(format!("The program is run by {}.", python.display()));
-    fill(bench, table, &tools, &[], start)
-}
-
-/// Figures of Node.
-pub(super) fn measure_node(bench: &Bench) -> Result<Table> {
-    let mut table = Table::new("What Node loses, and what it takes to see its functions");
-    let Some(node) = find("node") else {
-        table.note("node is not installed.");
-        return Ok(table);
-    };
-    let script = bench.programs.node();
-    let folder = tempfile::tempdir().context("cannot make a folder")?;
-    let directory = folder.path().display().to_string();
-    let start = |more: &[&str]| {
-        // Where it writes its own profile when it ends.
-        let first = ["--cpu-prof-dir", &directory];
-        let first = if more.contains(&"--cpu-prof") {
-            &first[..]
-        } else {
-            &[]
-        };
-        start(&node, &[first, more].concat(), &script)
-    };
-    table.note(format!("The program is run by {}.", node.display()));
-    let itself: &[Itself] = &[
-        ("--cpu-prof", &["--cpu-prof"]),
-        ("--perf-basic-prof", &["--perf-basic-prof"]),
-    ];
-    let itself = if bench.alone { &[] } else { itself };
-    fill(bench, table, &tools(bench)[..1], itself, start)
-}
-
-/// Takes the figures of one program: profiled by tools, and by itself at whatever rate it has.
-fn fill(
-    bench: &Bench,
-    mut table: Table,
-    tools: &[Tool],
-    itself: &[Itself],
-    start: impl Fn(&[&str]) -> Result<Workload>,
-) -> Result<Table> {
-    let mut program = start(&[])?;
+    let mut command = Command::new(&python);
+    command.arg("-S").arg(bench.programs.python());
+    let mut program = Workload::start(command, machine::cpus() - 1)?;
     let turns = program.turns_for(DEPTH, SECONDS, 1_000_000)?;
     for rate in RATES {
-        let empty = || tools.iter().map(|tool| (tool.name, Figure::default()));
-        let mut figures: [Vec<_>; 3] = std::array::from_fn(|_| empty().collect());
         let mut before = program.work(DEPTH, turns)?;
-        for _ in 0..bench.runs {
-            for (place, tool) in tools.iter().enumerate() {
-                let profiled = tool.profile(&mut program, rate, turns)?;
-                let after = program.work(DEPTH, turns)?;
-                let bare = f64::midpoint(before, after);
-                before = after;
-                figures[0][place]
-                    .1
-                    .add((profiled.took / bare - 1.0) * 100.0);
-                figures[1][place].1.add(profiled.own_cpu_s);
-                let due = f64::from(rate) * profiled.took;
-                figures[2][place].1.add(profiled.samples / due * 100.0);
-            }
-        }
-        let [slowdown, cpu, samples] = figures;
+        let [slowdown, cpu, samples] = bench.each(&tools, |tool| {
+            let profiled = tool.profile(&mut program, rate, turns)?;
+            let after = program.work(DEPTH, turns)?;
+            let bare = f64::midpoint(before, after);
+            before = after;
+            Ok([
+                (profiled.took / bare - 1.0) * 100.0,
+                profiled.own_cpu_s,
+                profiled.samples / (f64::from(rate) * profiled.took) * 100.0,
+            ])
+        })?;
         let way = format!("at {rate} Hz");
         table.compare(&format!("slowdown {way}"), Unit::Percent, slowdown);
         table.compare(&format!("own CPU time {way}"), Unit::Seconds, cpu);
@@ -126,22 +75,6 @@ fn fill(
             Unit::Percent,
             samples,
         );
-    }
-    let mut own = Vec::new();
-    for (name, arguments) in itself {
-        let mut profiled = start(arguments)?;
-        let mut figure = Figure::default();
-        let mut before = program.work(DEPTH, turns)?;
-        for _ in 0..bench.runs {
-            let took = profiled.work(DEPTH, turns)?;
-            let after = program.work(DEPTH, turns)?;
-            figure.add((took / f64::midpoint(before, after) - 1.0) * 100.0);
-            before = after;
-        }
-        own.push((*name, figure));
-    }
-    if !own.is_empty() {
-        table.compare("slowdown, started with", Unit::Percent, own);
     }
     let each = frame(bench, &mut program, turns)?;
     table.compare(
@@ -160,35 +93,15 @@ fn fill(
     Ok(table)
 }
 
-fn start(interpreter: &Path, arguments: &[&str], script: &Path) -> Result<Workload> {
-    let mut command = Command::new(interpreter);
-    command.args(arguments).arg(script);
-    Workload::start(command, machine::cpus() - 1)
-}
-
-fn tools(bench: &Bench) -> Vec<Tool> {
-    let mut tools = vec![Tool {
-        name: "flame-bpf",
-        record: format!(
-            "'{}' -q -e cpu-clock -o out.folded -p",
-            bench.flame_bpf.display()
-        ),
-        rate: "-F",
-    }];
+fn tools(bench: &Bench) -> Vec<(&'static str, Tool)> {
+    let flame_bpf = bench.flame_bpf.display();
+    let record = format!("'{flame_bpf}' -q -e cpu-clock -o out.folded -p");
+    let mut tools = vec![("flame-bpf", Tool { record, rate: "-F" })];
     if let Some(py_spy) = find("py-spy").filter(|_| !bench.alone) {
-        let record = |more| {
-            let program: PathBuf = py_spy.clone();
-            format!(
-                "'{}' record {more} -d 1000 -f raw -o out.folded -p",
-                program.display()
-            )
-        };
         for (name, more) in [("py-spy", ""), ("py-spy --native", "--native")] {
-            tools.push(Tool {
-                name,
-                record: record(more),
-                rate: "-r",
-            });
+            let program = py_spy.display();
+            let record = format!("'{program}' record {more} -d 1000 -f raw -o out.folded -p");
+            tools.push((name, Tool { record, rate: "-r" }));
         }
     }
     tools
@@ -223,8 +136,7 @@ impl Tool {
         let samples: f64 = weights.sum();
         ensure!(
             samples > 0.0,
-            "{} recorded nothing{}",
-            self.name,
+            "`{line}` recorded nothing{}",
             last_message(folder.path())
         );
         Ok(Profiled {
@@ -238,7 +150,7 @@ impl Tool {
 /// Time that a frame takes, in nanoseconds.
 fn frame(bench: &Bench, program: &mut Workload, turns: u64) -> Result<Figure> {
     let _statistics = Statistics::keep()?;
-    let tool = &tools(bench)[0];
+    let (_, tool) = &tools(bench)[0];
     let mut figure = Figure::default();
     for _ in 0..bench.runs {
         let folder = tempfile::tempdir().context("cannot make a folder")?;

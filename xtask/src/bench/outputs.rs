@@ -13,7 +13,6 @@ use anyhow::{Context as _, Result};
 use super::Bench;
 use super::command::run;
 use super::figure::Table;
-use super::measured::Measured;
 use super::numbers::Numbers;
 
 /// How many samples there are.
@@ -49,24 +48,17 @@ pub(super) fn measure(bench: &Bench) -> Result<Table> {
     };
     run(&ours("in.folded", "in.pb.gz"), folder)?;
     let mut table = Table::new("Writing 1,000,000 samples of 100,000 stacks");
-    let inferno = Measured::peer(
-        bench,
-        folder,
-        "inferno-flamegraph",
-        "inferno-flamegraph in.folded",
-    )?;
-    let perl = Measured::peer(bench, folder, "flamegraph.pl", "flamegraph.pl in.folded")?;
-    let pprof = "go tool pprof -proto -output=pprof in.pb.gz";
-    let pprof = Measured::peer(bench, folder, "go", pprof)?;
+    let inferno = bench.peer("inferno-flamegraph", "inferno-flamegraph in.folded");
+    let perl = bench.peer("flamegraph.pl", "flamegraph.pl in.folded");
+    let pprof = bench.peer("go", "go tool pprof -proto -output=pprof in.pb.gz");
     for format in FORMATS {
         let line = ours("in.folded", &format!("out.{format}"));
-        let ours = Measured::new(bench, folder, "flame-bpf", &line)?;
-        let mut all = vec![ours];
+        let mut all = vec![("flame-bpf", line)];
         all.extend(inferno.clone());
         // The others beside what they write, too.
         all.extend(perl.clone().filter(|_| format == "svg"));
         all.extend(pprof.clone().filter(|_| format == "pb.gz"));
-        Measured::compare(&mut table, &format!(".{format}"), &all);
+        bench.run_each(folder, &mut table, &format!(".{format}"), &all)?;
     }
     table.note(
         "From folded text with a line for each sample; `go tool pprof -proto` from and to pprof. CPU time in user and \

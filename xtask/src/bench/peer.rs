@@ -233,15 +233,6 @@ impl<'a> Recording<'a> {
         })
     }
 
-    /// Does as Ctrl-C does, and makes text of what was recorded.
-    ///
-    /// # Errors
-    /// When nothing was.
-    pub(super) fn end(&mut self) -> Result<()> {
-        self.process.interrupt()?;
-        self.profiler.finish(self.folder.path()).map(|_| ())
-    }
-
     /// Does as Ctrl-C does; what was recorded is of no interest.
     ///
     /// # Errors

@@ -13,7 +13,6 @@ use anyhow::{Context as _, Result};
 use super::Bench;
 use super::command::run;
 use super::figure::{Table, Unit};
-use super::measured::Measured;
 use super::numbers::Numbers;
 
 /// How many stacks a large input has.
@@ -141,12 +140,10 @@ pub(super) fn measure(bench: &Bench) -> Result<Table> {
             peer,
         } = work;
         let line = format!("exec '{program}' {arguments} -q -o {output}");
-        let mut all = vec![Measured::new(bench, folder, "flame-bpf", &line)?];
+        let mut all = vec![("flame-bpf", line)];
+        all.extend(peer.and_then(|(name, line)| bench.peer(name, line)));
+        bench.run_each(folder, &mut table, name, &all)?;
         let written = mebibytes(&folder.join(output))?;
-        if let Some((name, line)) = peer {
-            all.extend(Measured::peer(bench, folder, name, line)?);
-        }
-        Measured::compare(&mut table, name, &all);
         let written = [("flame-bpf", [written].into_iter().collect())];
         table.compare(&format!("{name}: written"), Unit::Mebibytes, written);
     }

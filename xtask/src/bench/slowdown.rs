@@ -23,7 +23,8 @@ pub(super) fn measure(bench: &Bench) -> Result<Table> {
     let mut program = bench.programs.start(Kind::Stack, cpu)?;
     let turns = program.turns_for(2, SECONDS, 100_000_000)?;
     let bare = bench.profilers.iter().find_map(Profiler::without_stacks);
-    let profilers: Vec<&Profiler> = bench.profilers.iter().chain(&bare).collect();
+    let mut profilers = bench.all();
+    profilers.extend(bare.iter().map(|bare| (bare.name, bare)));
     let mut table = Table::new("What a program loses");
     for (rate, depth) in WAYS {
         let mut before = program.work(depth, turns)?;

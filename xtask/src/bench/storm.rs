@@ -27,8 +27,9 @@ pub(super) fn measure(bench: &Bench) -> Result<Table> {
     // The floor: all are interrupted, and only this process, which waits, is recorded.
     let filter = format!("-p {}", std::process::id());
     let alone = peer::flame_bpf("interrupts alone", &bench.flame_bpf, &filter);
-    let ours = bench.profilers.iter().filter(|one| one.uses_bpf);
-    let profilers: Vec<&Profiler> = ours.chain([&alone]).collect();
+    let mut profilers = bench.all();
+    profilers.retain(|(_, profiler)| profiler.uses_bpf);
+    profilers.push((alone.name, &alone));
     let _statistics = bpf::Statistics::keep()?;
     let mut table = Table::new("What a storm of processes loses");
     for (does, kind) in KINDS {

@@ -14,10 +14,10 @@ use object::elf::{FileHeader64, SHF_EXECINSTR};
 use object::read::elf::{FileHeader as _, SectionHeader as _};
 use object::{Endianness, ReadCache};
 
-use super::command::{Usage, run};
-use super::figure::{Figure, Table, Unit};
+use super::command::run;
+use super::figure::Table;
 use super::peer::find;
-use super::{Bench, interrupt, large};
+use super::{Bench, large};
 
 /// How many addresses are named.
 const COUNTS: [usize; 3] = [1, 100, 10_000];
@@ -49,7 +49,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Table> {
             for (mode, asked) in MODES {
                 let commands = commands(bench, &object, asked, count);
                 let what = format!("{}, {count} × {mode}", short(&object));
-                compare(bench, &mut table, folder.path(), &what, &commands)?;
+                bench.run_each(folder.path(), &mut table, &what, &commands)?;
             }
         }
     }
@@ -73,38 +73,9 @@ fn kernel(bench: &Bench, table: &mut Table, folder: &Path) -> Result<()> {
     });
     let first: Vec<String> = code.take(100).collect();
     fs::write(folder.join("addresses"), first.join("\n")).context("cannot write addresses")?;
-    let blazesym = format!("'{}' kernel -", bench.blazesym.display());
+    let blazesym = format!("exec '{}' kernel - < addresses", bench.blazesym.display());
     let what = "the kernel, 100 × names";
-    compare(bench, table, folder, what, &[("blazesym", blazesym)])
-}
-
-/// Runs each command so often, with the addresses as its input.
-fn compare(
-    bench: &Bench,
-    table: &mut Table,
-    folder: &Path,
-    what: &str,
-    commands: &[(&'static str, String)],
-) -> Result<()> {
-    let mut cpu: Vec<_> = commands
-        .iter()
-        .map(|one| (one.0, Figure::default()))
-        .collect();
-    let mut peak = cpu.clone();
-    for _ in 0..bench.runs {
-        for (place, (_, command)) in commands.iter().enumerate() {
-            interrupt::check()?;
-            let line = format!("exec {command} < addresses > /dev/null");
-            let Usage {
-                cpu_s, peak_mib, ..
-            } = run(&line, folder)?;
-            cpu[place].1.add(cpu_s * 1000.0);
-            peak[place].1.add(peak_mib);
-        }
-    }
-    table.compare(&format!("{what}: CPU"), Unit::Milliseconds, cpu);
-    table.compare(&format!("{what}: peak"), Unit::Mebibytes, peak);
-    Ok(())
+    bench.run_each(folder, table, what, &[("blazesym", blazesym)])
 }
 
 /// flame-bpf, blazesym, and the other programs that are installed.
@@ -115,30 +86,23 @@ fn commands(
     count: usize,
 ) -> Vec<(&'static str, String)> {
     let path = object.display();
+    let (flame_bpf, itself) = (bench.flame_bpf.display(), bench.blazesym.display());
     let mut commands = vec![
         (
             "flame-bpf",
-            format!(
-                "'{}' inspect names '{path}' {ours}",
-                bench.flame_bpf.display()
-            ),
+            format!("'{flame_bpf}' inspect names '{path}' {ours}"),
         ),
-        (
-            "blazesym",
-            format!("'{}' {blazesym} '{path}'", bench.blazesym.display()),
-        ),
+        ("blazesym", format!("'{itself}' {blazesym} '{path}'")),
     ];
-    let slow = [
-        ("addr2line", format!("addr2line --exe='{path}' {addr2line}")),
-        (
-            "llvm-symbolizer",
-            format!("llvm-symbolizer --obj='{path}' {llvm}"),
-        ),
-    ];
-    let slow = slow.into_iter();
-    commands.extend(
-        slow.filter(|(name, _)| !bench.alone && count <= MOST_OF_SLOW && find(name).is_some()),
-    );
+    if count <= MOST_OF_SLOW {
+        let addr2line = format!("addr2line --exe='{path}' {addr2line}");
+        let llvm = format!("llvm-symbolizer --obj='{path}' {llvm}");
+        commands.extend(bench.peer("addr2line", &addr2line));
+        commands.extend(bench.peer("llvm-symbolizer", &llvm));
+    }
+    for (_, line) in &mut commands {
+        *line = format!("exec {line} < addresses");
+    }
     commands
 }
 

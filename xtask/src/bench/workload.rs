@@ -32,9 +32,6 @@ const LOAD: &str = "bench_load";
 /// Works a fixed amount under a stack of a given depth, in Python.
 const PYTHON: &str = "bench.py";
 
-/// The same in JavaScript.
-const NODE: &str = "bench.js";
-
 /// Where the programs are.
 pub(super) struct Programs {
     folder: PathBuf,
@@ -52,10 +49,8 @@ pub(super) fn build(sources: &Path, folder: &Path) -> Result<()> {
             .arg(folder.join(name))
             .arg(sources.join("c").join(name).with_extension("c")))?;
     }
-    for (language, name) in [("python", PYTHON), ("js", NODE)] {
-        fs::copy(sources.join(language).join(name), folder.join(name))
-            .with_context(|| format!("cannot copy {name}"))?;
-    }
+    fs::copy(sources.join("python").join(PYTHON), folder.join(PYTHON))
+        .with_context(|| format!("cannot copy {PYTHON}"))?;
     Ok(())
 }
 
@@ -88,11 +83,6 @@ impl Programs {
     /// The program that works under functions of Python's, for its interpreter.
     pub(super) fn python(&self) -> PathBuf {
         self.folder.join(PYTHON)
-    }
-
-    /// The program that works under functions of JavaScript's, for Node.
-    pub(super) fn node(&self) -> PathBuf {
-        self.folder.join(NODE)
     }
 
     /// Keeps the CPUs busy for as long as the value lives.
