@@ -62,233 +62,58 @@ impl Program {
     }
 }
 
-/// A program of which only the essentials differ from the others.
-const fn plain(
-    name: &'static str,
-    packages: &'static [&'static str],
-    script: &'static str,
-) -> Program {
-    Program {
-        name,
-        packages,
-        needs: &[],
-        shape: Shape::Worker,
-        comms: &[],
-        variables: &[],
-        script,
-        target: TARGET,
-    }
+/// Rows of programs: name, how it is profiled, the threads that count, packages, commands that must be there, script, a
+/// variable for it if there is one, and the target.
+macro_rules! programs {
+    ($($name:literal $shape:ident $comms:tt $packages:tt $needs:tt $script:literal
+       $($variable:literal = $value:literal)? => $target:expr;)*) => {
+        &[$(Program {
+            name: $name,
+            packages: &$packages,
+            needs: &$needs,
+            shape: Shape::$shape,
+            comms: &$comms,
+            variables: &[$(($variable, $value))?],
+            script: include_str!(concat!("scripts/", $script, ".sh")),
+            target: $target,
+        }),*]
+    };
 }
 
 /// All of them, in the order of the table.
-pub(super) const PROGRAMS: &[Program] = &[
-    Program {
-        needs: &["perl"],
-        ..plain("perl", &["perl"], include_str!("scripts/perl.sh"))
-    },
-    Program {
-        needs: &["python3"],
-        ..plain("python3", &["python3"], include_str!("scripts/python3.sh"))
-    },
-    Program {
-        needs: &["git"],
-        shape: Shape::Commands,
-        comms: &["git"],
-        ..plain("git", &["git"], include_str!("scripts/git.sh"))
-    },
-    Program {
-        needs: &["gcc"],
-        shape: Shape::Commands,
-        comms: &["cc1"],
-        ..plain("cc1", &["gcc"], include_str!("scripts/cc1.sh"))
-    },
-    Program {
-        needs: &["ld.bfd", "g++"],
-        shape: Shape::Commands,
-        comms: &["ld.bfd"],
-        ..plain("ld", &["binutils", "g++"], include_str!("scripts/ld.sh"))
-    },
-    Program {
-        needs: &["openssl"],
-        shape: Shape::Commands,
-        comms: &["openssl"],
-        ..plain("openssl", &["openssl"], include_str!("scripts/openssl.sh"))
-    },
-    Program {
-        needs: &["xz"],
-        comms: &["xz"],
-        ..plain("xz", &["xz-utils"], include_str!("scripts/xz.sh"))
-    },
-    Program {
-        needs: &["sort"],
-        shape: Shape::Commands,
-        comms: &["sort"],
-        ..plain("sort", &["coreutils"], include_str!("scripts/sort.sh"))
-    },
-    Program {
-        needs: &["gawk"],
-        ..plain("gawk", &["gawk"], include_str!("scripts/gawk.sh"))
-    },
-    Program {
-        needs: &["zstd"],
-        comms: &["zstd"],
-        ..plain("zstd", &["zstd"], include_str!("scripts/zstd.sh"))
-    },
-    Program {
-        needs: &["go"],
-        variables: &[("BUILD_FLAGS", "")],
-        ..plain("go", &["golang-go"], include_str!("scripts/go.sh"))
-    },
-    Program {
-        needs: &["go"],
-        variables: &[("BUILD_FLAGS", "-ldflags=-s")],
-        ..plain("go-stripped", &["golang-go"], include_str!("scripts/go.sh"))
-    },
-    Program {
-        needs: &["go"],
-        variables: &[("BUILD_FLAGS", "-buildmode=pie -ldflags=-s")],
-        ..plain("go-pie", &["golang-go"], include_str!("scripts/go.sh"))
-    },
-    Program {
-        needs: &["go"],
-        shape: Shape::Commands,
-        comms: &["go", "compile", "link", "asm"],
-        ..plain(
-            "go-compile",
-            &["golang-go"],
-            include_str!("scripts/go-compile.sh"),
-        )
-    },
-    Program {
-        needs: &["esbuild"],
-        shape: Shape::Commands,
-        comms: &["esbuild"],
-        ..plain("esbuild", &["esbuild"], include_str!("scripts/esbuild.sh"))
-    },
-    Program {
-        needs: &["sqlite3"],
-        ..plain("sqlite3", &["sqlite3"], include_str!("scripts/sqlite3.sh"))
-    },
-    Program {
-        needs: &["nginx", "ab"],
-        shape: Shape::Server,
-        ..plain(
-            "nginx",
-            &["nginx-light", "apache2-utils"],
-            include_str!("scripts/nginx.sh"),
-        )
-    },
-    Program {
-        needs: &["redis-server", "redis-benchmark"],
-        shape: Shape::Server,
-        ..plain(
-            "redis-server",
-            &["redis-server", "redis-tools"],
-            include_str!("scripts/redis-server.sh"),
-        )
-    },
-    Program {
-        // The server itself is in a folder of its version's, and this script comes with it.
-        needs: &["pg_ctlcluster"],
-        shape: Shape::Server,
-        ..plain(
-            "postgres",
-            &["postgresql"],
-            include_str!("scripts/postgres.sh"),
-        )
-    },
-    Program {
-        needs: &["node"],
-        ..plain("node", &["nodejs"], include_str!("scripts/node.sh"))
-    },
-    Program {
-        needs: &["java", "javac"],
-        comms: &["C1 ", "C2 ", "G1 ", "GC ", "VM "],
-        ..plain(
-            "java-native",
-            &["default-jdk-headless"],
-            include_str!("scripts/java.sh"),
-        )
-    },
-    Program {
-        needs: &["java", "javac"],
-        variables: &[("JAVA_FLAGS", "-XX:+PreserveFramePointer")],
-        ..plain(
-            "java-compiled",
-            &["default-jdk-headless"],
-            include_str!("scripts/java.sh"),
-        )
-    },
-    Program {
-        needs: &["ffmpeg"],
-        ..plain("ffmpeg", &["ffmpeg"], include_str!("scripts/ffmpeg.sh"))
-    },
-    Program {
-        needs: &["ffmpeg"],
-        ..plain(
-            "ffmpeg-mpeg4",
-            &["ffmpeg"],
-            include_str!("scripts/ffmpeg-mpeg4.sh"),
-        )
-    },
-    Program {
-        needs: &["qemu-img"],
-        shape: Shape::Commands,
-        comms: &["qemu-img"],
-        ..plain(
-            "qemu-img",
-            &["qemu-utils"],
-            include_str!("scripts/qemu-img.sh"),
-        )
-    },
-    Program {
-        needs: &["gnuplot"],
-        ..plain(
-            "gnuplot",
-            &["gnuplot-nox"],
-            include_str!("scripts/gnuplot.sh"),
-        )
-    },
-    Program {
-        needs: &["gs"],
-        ..plain(
-            "ghostscript",
-            &["ghostscript"],
-            include_str!("scripts/ghostscript.sh"),
-        )
-    },
-    Program {
-        needs: &["chromium"],
-        ..plain(
-            "chromium",
-            &["chromium"],
-            include_str!("scripts/chromium.sh"),
-        )
-    },
-    Program {
-        needs: &["guile"],
-        target: TARGET_OF_MADE_CODE,
-        ..plain("guile", &["guile-3.0"], include_str!("scripts/guile.sh"))
-    },
-    Program {
-        needs: &["sbcl"],
-        target: TARGET_OF_MADE_CODE,
-        ..plain("sbcl", &["sbcl"], include_str!("scripts/sbcl.sh"))
-    },
-    Program {
-        needs: &["convert-im6.q16"],
-        shape: Shape::Commands,
-        comms: &["convert"],
-        ..plain(
-            "imagemagick",
-            &["imagemagick"],
-            include_str!("scripts/imagemagick.sh"),
-        )
-    },
-    Program {
-        // Whichever builds this repository.
-        shape: Shape::Commands,
-        comms: &["rustc", "opt ", "coordinator"],
-        ..plain("rustc", &["rustc"], include_str!("scripts/rustc.sh"))
-    },
-];
+pub(super) const PROGRAMS: &[Program] = programs! {
+    "perl" Worker [] ["perl"] ["perl"] "perl" => TARGET;
+    "python3" Worker [] ["python3"] ["python3"] "python3" => TARGET;
+    "git" Commands ["git"] ["git"] ["git"] "git" => TARGET;
+    "cc1" Commands ["cc1"] ["gcc"] ["gcc"] "cc1" => TARGET;
+    "ld" Commands ["ld.bfd"] ["binutils", "g++"] ["ld.bfd", "g++"] "ld" => TARGET;
+    "openssl" Commands ["openssl"] ["openssl"] ["openssl"] "openssl" => TARGET;
+    "xz" Worker ["xz"] ["xz-utils"] ["xz"] "xz" => TARGET;
+    "sort" Commands ["sort"] ["coreutils"] ["sort"] "sort" => TARGET;
+    "gawk" Worker [] ["gawk"] ["gawk"] "gawk" => TARGET;
+    "zstd" Worker ["zstd"] ["zstd"] ["zstd"] "zstd" => TARGET;
+    "go" Worker [] ["golang-go"] ["go"] "go" "BUILD_FLAGS" = "" => TARGET;
+    "go-stripped" Worker [] ["golang-go"] ["go"] "go" "BUILD_FLAGS" = "-ldflags=-s" => TARGET;
+    "go-pie" Worker [] ["golang-go"] ["go"] "go" "BUILD_FLAGS" = "-buildmode=pie -ldflags=-s" => TARGET;
+    "go-compile" Commands ["go", "compile", "link", "asm"] ["golang-go"] ["go"] "go-compile" => TARGET;
+    "esbuild" Commands ["esbuild"] ["esbuild"] ["esbuild"] "esbuild" => TARGET;
+    "sqlite3" Worker [] ["sqlite3"] ["sqlite3"] "sqlite3" => TARGET;
+    "nginx" Server [] ["nginx-light", "apache2-utils"] ["nginx", "ab"] "nginx" => TARGET;
+    "redis-server" Server [] ["redis-server", "redis-tools"] ["redis-server", "redis-benchmark"] "redis-server" => TARGET;
+    // The server itself is in a folder of its version's, and this script comes with it.
+    "postgres" Server [] ["postgresql"] ["pg_ctlcluster"] "postgres" => TARGET;
+    "node" Worker [] ["nodejs"] ["node"] "node" => TARGET;
+    "java-native" Worker ["C1 ", "C2 ", "G1 ", "GC ", "VM "] ["default-jdk-headless"] ["java", "javac"] "java" => TARGET;
+    "java-compiled" Worker [] ["default-jdk-headless"] ["java", "javac"] "java" "JAVA_FLAGS" = "-XX:+PreserveFramePointer" => TARGET;
+    "ffmpeg" Worker [] ["ffmpeg"] ["ffmpeg"] "ffmpeg" => TARGET;
+    "ffmpeg-mpeg4" Worker [] ["ffmpeg"] ["ffmpeg"] "ffmpeg-mpeg4" => TARGET;
+    "qemu-img" Commands ["qemu-img"] ["qemu-utils"] ["qemu-img"] "qemu-img" => TARGET;
+    "gnuplot" Worker [] ["gnuplot-nox"] ["gnuplot"] "gnuplot" => TARGET;
+    "ghostscript" Worker [] ["ghostscript"] ["gs"] "ghostscript" => TARGET;
+    "chromium" Worker [] ["chromium"] ["chromium"] "chromium" => TARGET;
+    "guile" Worker [] ["guile-3.0"] ["guile"] "guile" => TARGET_OF_MADE_CODE;
+    "sbcl" Worker [] ["sbcl"] ["sbcl"] "sbcl" => TARGET_OF_MADE_CODE;
+    "imagemagick" Commands ["convert"] ["imagemagick"] ["convert-im6.q16"] "imagemagick" => TARGET;
+    // Whichever builds this repository.
+    "rustc" Commands ["rustc", "opt ", "coordinator"] ["rustc"] [] "rustc" => TARGET;
+};

@@ -49,142 +49,53 @@ const TWELVE: [&str; 14] = [
 /// The most functions between a process's first and its `main`.
 const BETWEEN: usize = 3;
 
+/// A step that ends well.
+const fn expected(step: &'static str, shape: Shape) -> Expected {
+    Expected {
+        step,
+        exit: 0,
+        shape,
+    }
+}
+
 const STEPS: &[Expected] = &[
+    expected("process", Shape::Shares),
+    expected("machine", Shape::Holds(WORK)),
+    // With idle CPUs in it, and one of the two is idle.
+    expected("kernel-stacks", Shape::Holds(";do_idle;")),
+    expected("kernel-text", Shape::Holds(";do_idle;")),
+    expected("labels", Shape::Holds(WORK)),
+    expected("namespace", Shape::Holds(WORK)),
+    expected("cgroup", Shape::Shares),
+    expected("tables", Shape::Complete),
+    expected("no-tables", Shape::Marked("[no frame pointer]")),
+    expected("pointers", Shape::Whole),
+    expected("tracepoint", Shape::Holds(WORK)),
+    // Of the first; the others are in files, and their balances are looked at.
+    expected("events", Shape::Holds(WORK)),
+    expected("tracepoints", Shape::Holds(WORK)),
+    expected("function", Shape::Holds(";tenth;eleventh;twelfth")),
+    // Asleep since before, so that both programs are needed to see it.
+    expected("off-cpu", Shape::Waits(";waiter;wait_never;")),
+    // The samples on stdout; the waits are in a file, and their balance is looked at.
+    expected("both", Shape::Holds(";spinner;burn")),
+    expected("wall", Shape::Waits(";waiter;wait_never;")),
+    // The one half from the one program, the other from the other.
+    expected("off-wake", Shape::Waits(";giver;start_thread;")),
+    expected("wakeup", Shape::Waits(";start_thread;giver;")),
+    expected("syscalls", Shape::Holds(";wait_sleep;")),
+    expected("latency", Shape::Waits(";wait_sleep;")),
+    expected("io", Shape::Waits(";wait_pipe;")),
+    expected("locks", Shape::Waits(";wait_lock;")),
+    // The command's own, passed on.
     Expected {
-        step: "process",
-        exit: 0,
-        shape: Shape::Shares,
-    },
-    Expected {
-        step: "machine",
-        exit: 0,
-        shape: Shape::Holds(WORK),
-    },
-    Expected {
-        step: "kernel-stacks",
-        exit: 0,
-        // With idle CPUs in it, and one of the two is idle.
-        shape: Shape::Holds(";do_idle;"),
-    },
-    Expected {
-        step: "kernel-text",
-        exit: 0,
-        shape: Shape::Holds(";do_idle;"),
-    },
-    Expected {
-        step: "labels",
-        exit: 0,
-        shape: Shape::Holds(WORK),
-    },
-    Expected {
-        step: "namespace",
-        exit: 0,
-        shape: Shape::Holds(WORK),
-    },
-    Expected {
-        step: "cgroup",
-        exit: 0,
-        shape: Shape::Shares,
-    },
-    Expected {
-        step: "tables",
-        exit: 0,
-        shape: Shape::Complete,
-    },
-    Expected {
-        step: "no-tables",
-        exit: 0,
-        shape: Shape::Marked("[no frame pointer]"),
-    },
-    Expected {
-        step: "pointers",
-        exit: 0,
-        shape: Shape::Whole,
-    },
-    Expected {
-        step: "tracepoint",
-        exit: 0,
-        shape: Shape::Holds(WORK),
-    },
-    Expected {
-        step: "events",
-        exit: 0,
-        // Of the first; the others are in files, and their balances are looked at.
-        shape: Shape::Holds(WORK),
-    },
-    Expected {
-        step: "tracepoints",
-        exit: 0,
-        shape: Shape::Holds(WORK),
-    },
-    Expected {
-        step: "function",
-        exit: 0,
-        shape: Shape::Holds(";tenth;eleventh;twelfth"),
-    },
-    Expected {
-        step: "off-cpu",
-        exit: 0,
-        // Asleep since before, so that both programs are needed to see it.
-        shape: Shape::Waits(";waiter;wait_never;"),
-    },
-    Expected {
-        step: "both",
-        exit: 0,
-        // The samples on stdout; the waits are in a file, and their balance is looked at.
-        shape: Shape::Holds(";spinner;burn"),
-    },
-    Expected {
-        step: "wall",
-        exit: 0,
-        shape: Shape::Waits(";waiter;wait_never;"),
-    },
-    Expected {
-        step: "off-wake",
-        exit: 0,
-        // The one half from the one program, the other from the other.
-        shape: Shape::Waits(";giver;start_thread;"),
-    },
-    Expected {
-        step: "wakeup",
-        exit: 0,
-        shape: Shape::Waits(";start_thread;giver;"),
-    },
-    Expected {
-        step: "syscalls",
-        exit: 0,
-        shape: Shape::Holds(";wait_sleep;"),
-    },
-    Expected {
-        step: "latency",
-        exit: 0,
-        shape: Shape::Waits(";wait_sleep;"),
-    },
-    Expected {
-        step: "io",
-        exit: 0,
-        shape: Shape::Waits(";wait_pipe;"),
-    },
-    Expected {
-        step: "locks",
-        exit: 0,
-        shape: Shape::Waits(";wait_lock;"),
-    },
-    Expected {
-        step: "launch",
-        // The command's own, passed on.
         exit: 7,
-        shape: Shape::Holds(";main;late;"),
+        ..expected("launch", Shape::Holds(";main;late;"))
     },
-    Expected {
-        step: "alloc",
-        exit: 0,
-        shape: Shape::Waits(";main;printf;"),
-    },
-    Expected {
-        step: "interpreted",
-        exit: 0,
-        shape: Shape::HoldsAll(&[
+    expected("alloc", Shape::Waits(";main;printf;")),
+    expected(
+        "interpreted",
+        Shape::HoldsAll(&[
             ";work ((command line):1)_[lua]",
             ";work ((command line):1)_[luajit]",
             ";main::work_[perl]",
@@ -192,7 +103,7 @@ const STEPS: &[Expected] = &[
             ";Object#work_[rb]",
             ";work_[py]",
         ]),
-    },
+    ),
 ];
 
 /// Programs that are loaded to be run in passing and are not listed, with the step that cannot pass without them: the kernel's
