@@ -27,15 +27,14 @@ mod switches;
 mod symbols;
 mod workload;
 
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum};
 
 use crate::build;
-use crate::root::Root;
-use crate::workspace::Workspace;
+use crate::root;
+use crate::workspace::{Workspace, in_path};
 use figure::{Figure, Table, Unit};
 use peer::Profiler;
 use workload::Programs;
@@ -126,24 +125,12 @@ pub(crate) fn bench(choice: &Choice) -> Result<()> {
     if choice.wants(Section::Symbols) {
         large::build(&programs)?;
     }
-    let root = match Root::find() {
-        Ok(root) => root,
-        Err(reason) => bail!("{reason}; profilers need root"),
-    };
-    let itself = std::env::current_exe().context("cannot find this program's own path")?;
-    let mut command = root.command(&itself, &[]);
-    command.arg("bench-measure").arg("--flame-bpf");
-    command.arg(flame_bpf).arg("--blazesym").arg(blazesym);
-    command.arg("--programs").arg(programs);
-    command.arg(format!("--runs={}", choice.runs));
-    if choice.alone {
-        command.arg("--alone");
-    }
-    for section in &choice.sections {
-        let value = section.to_possible_value();
-        command.arg(value.context("every section has a name")?.get_name());
-    }
-    Err(command.exec()).with_context(|| format!("cannot start {command:?}"))
+    let own = [
+        ("--flame-bpf", flame_bpf),
+        ("--blazesym", blazesym),
+        ("--programs", programs),
+    ];
+    root::other_half("bench-measure", own)
 }
 
 /// Takes the figures and prints them.
@@ -244,7 +231,7 @@ impl Bench {
 
     /// The command line of another program, if it is installed and wanted.
     fn peer(&self, name: &'static str, line: &str) -> Option<(&'static str, String)> {
-        (!self.alone && peer::find(name).is_some()).then(|| (name, line.to_owned()))
+        (!self.alone && in_path(name).is_some()).then(|| (name, line.to_owned()))
     }
 
     /// All profilers.

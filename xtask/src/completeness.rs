@@ -9,17 +9,17 @@ mod program;
 mod report;
 mod setup;
 
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 
 use crate::bench::interrupt;
 use crate::build;
-use crate::root::Root;
-use crate::workspace::{Workspace, run};
+use crate::root;
+use crate::vm::debian;
+use crate::workspace::Workspace;
 use program::{PROGRAMS, Program, Shape};
 use report::{Outcome, Report};
 use setup::Setup;
@@ -74,25 +74,10 @@ pub(crate) fn completeness(choice: &Choice) -> Result<()> {
     }
     let flame_bpf = build::flame_bpf(&Workspace::find()?)?;
     let rustc = crate::workspace::Rustc::find()?.sysroot.join("bin/rustc");
-    let root = match Root::find() {
-        Ok(root) => root,
-        Err(reason) => bail!("{reason}; profiling needs root"),
-    };
-    let itself = std::env::current_exe().context("cannot find this program's own path")?;
-    let mut command = root.command(&itself, &[]);
-    command.arg("completeness-measure");
-    command.arg("--flame-bpf").arg(flame_bpf);
-    command.arg("--rustc").arg(rustc);
-    command.arg(format!("--seconds={}", choice.seconds));
-    command.arg(format!("--flags={}", choice.flags));
-    if choice.install {
-        command.arg("--install");
-    }
-    if let Some(folder) = &choice.keep {
-        command.arg("--keep").arg(std::path::absolute(folder)?);
-    }
-    command.args(&choice.programs);
-    Err(command.exec()).with_context(|| format!("cannot start {command:?}"))
+    root::other_half(
+        "completeness-measure",
+        [("--flame-bpf", flame_bpf), ("--rustc", rustc)],
+    )
 }
 
 /// Profiles, and prints the table; says whether every program that ran reached its target.
@@ -138,18 +123,7 @@ fn install(programs: &[&Program]) -> Result<()> {
     }
     packages.sort_unstable();
     packages.dedup();
-    // Its output is no part of the table.
-    let quiet = |arguments: &[&str]| {
-        let mut command = Command::new("apt-get");
-        command
-            .args(arguments)
-            .env("DEBIAN_FRONTEND", "noninteractive");
-        run(command.stdout(Stdio::null()))
-    };
-    quiet(&["update", "-qq"])?;
-    let mut arguments = vec!["install", "-qq", "-y", "--no-install-recommends"];
-    arguments.extend(packages);
-    quiet(&arguments)
+    debian::install(&packages)
 }
 
 /// Folded stacks of a program at work.

@@ -113,7 +113,7 @@ fn main() -> ExitCode {
 /// Does a chore; `false` when it failed and has said all about it.
 fn run(args: Args) -> Result<bool> {
     match args.chore {
-        Chore::Run { arguments } => run::run(&arguments)?,
+        Chore::Run { arguments } => run::run(arguments)?,
         Chore::Test(choice) => return test::test(&choice),
         Chore::Check(choice) => check::check(&choice)?,
         Chore::Bpf { check: false } => bpf::make()?,

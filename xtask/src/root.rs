@@ -3,10 +3,13 @@
 //! In: who runs the chore, and whether there is a sudo. Out: commands that run as root. Nothing is ever *built* as root, so
 //! that no file of root's is left in the target directory.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal as _;
-use std::path::Path;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail};
 
 /// How a command can be run as root.
 pub(crate) enum Root {
@@ -16,13 +19,37 @@ pub(crate) enum Root {
     Sudo,
 }
 
+/// Becomes a program that runs as root; returns only when that fails.
+pub(crate) fn replace_by(
+    program: &Path,
+    arguments: impl IntoIterator<Item = OsString>,
+) -> Result<()> {
+    let root = match Root::find() {
+        Ok(root) => root,
+        Err(reason) => bail!("{reason}; run {} as root", program.display()),
+    };
+    let error = root.command(program, &[]).args(arguments).exec();
+    Err(error).with_context(|| format!("cannot start {}", program.display()))
+}
+
+/// Becomes the half of a chore that runs as root: with paths of its own, and with what was typed for the chore; returns only
+/// when that fails.
+pub(crate) fn other_half<const N: usize>(chore: &str, own: [(&str, PathBuf); N]) -> Result<()> {
+    let itself = std::env::current_exe().context("cannot find this program's own path")?;
+    let own = own
+        .into_iter()
+        .flat_map(|(flag, path)| [flag.into(), path.into_os_string()]);
+    let typed = std::env::args_os().skip(2);
+    replace_by(&itself, [chore.into()].into_iter().chain(own).chain(typed))
+}
+
 impl Root {
     /// Finds a way; may ask for a password on a terminal.
     ///
     /// # Errors
     ///
     /// Why there is none.
-    pub(crate) fn find() -> Result<Self, String> {
+    pub(crate) fn find() -> std::result::Result<Self, String> {
         if rustix::process::geteuid().is_root() {
             return Ok(Self::Already);
         }

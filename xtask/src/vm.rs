@@ -4,7 +4,7 @@
 //! machine's file system is made here, from what this machine has; nothing of this machine is changed but the target
 //! directory, and missing programs are installed. Where the emulator or a kernel cannot be had, all checks are skipped.
 
-mod debian;
+pub(crate) mod debian;
 mod log;
 mod newc;
 mod verdict;
@@ -21,7 +21,7 @@ use clap::Args;
 
 use crate::object_code::Code;
 use crate::outcome::Outcome;
-use crate::workspace::{Workspace, run};
+use crate::workspace::{Workspace, in_path, run};
 use crate::{arch, bpf, build};
 
 use log::Log;
@@ -259,17 +259,17 @@ fn emulate(image: &Path, archive: &Path, console: &Path) -> Result<bool> {
 /// Makes the machine's first and only file system.
 fn file_system(workspace: &Workspace, folder: &Path) -> Result<Vec<u8>> {
     let flame_bpf = build::flame_bpf(workspace)?;
-    let busybox = debian::in_path("busybox").context("busybox was installed and is not in PATH")?;
+    let busybox = in_path("busybox").context("busybox was installed and is not in PATH")?;
     let mut programs = vec![
         ("flame-bpf", flame_bpf),
         ("busybox", busybox),
         ("python3", PathBuf::from(PYTHON)),
     ];
     // Busybox's makes no cgroup namespaces.
-    let unshare = debian::in_path("unshare").context("util-linux has unshare")?;
+    let unshare = in_path("unshare").context("util-linux has unshare")?;
     programs.push(("util-unshare", unshare));
     for name in INTERPRETERS {
-        let path = debian::in_path(name);
+        let path = in_path(name);
         let path = path.with_context(|| format!("{name} was installed and is not in PATH"))?;
         programs.push((name, path));
     }

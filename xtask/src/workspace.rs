@@ -121,6 +121,16 @@ fn rustc() -> Command {
     Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
 }
 
+/// Where a program is. Root's tools are often not on a user's `PATH`.
+pub(crate) fn in_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let usual = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
+    std::env::split_paths(&path)
+        .chain(usual)
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
+}
+
 /// Runs a command to its end; an error says which command failed.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = command

@@ -14,8 +14,9 @@ use anyhow::{Context as _, Result};
 
 use super::command::{Running, last_message};
 use super::figure::{Table, Unit};
-use super::peer::{self, Profiler, Request, find};
+use super::peer::{self, Profiler, Request};
 use super::{Bench, interrupt, large, machine};
+use crate::workspace::in_path;
 
 /// The folder of the programs' sources, among the workloads and in the folder of programs.
 const FOLDER: &str = "crowd";
@@ -91,7 +92,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Table> {
 fn beside_programs(bench: &Bench, folder: &Path, table: &mut Table) -> Result<()> {
     let mut members = Vec::new();
     for (name, program, line) in MEMBERS {
-        if find(program).is_some() {
+        if in_path(program).is_some() {
             members.push((name, Running::start(line, folder)?));
         }
     }

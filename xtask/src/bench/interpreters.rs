@@ -12,9 +12,9 @@ use anyhow::{Context as _, Result, ensure};
 use super::bpf::{Programs, Runs, Statistics};
 use super::command::{Running, last_message};
 use super::figure::{Figure, Table, Unit};
-use super::peer::find;
 use super::workload::Workload;
 use super::{Bench, bpf, interrupt, machine};
+use crate::workspace::in_path;
 
 /// Samples a second.
 const RATES: [u32; 2] = [100, 997];
@@ -41,7 +41,7 @@ struct Tool {
 /// Figures of Python.
 pub(super) fn measure(bench: &Bench) -> Result<Table> {
     let mut table = Table::new("What Python loses, and what it takes to see its functions");
-    let Some(python) = find("python3") else {
+    let Some(python) = in_path("python3") else {
         table.note("python3 is not installed.");
         return Ok(table);
     };
@@ -97,7 +97,7 @@ fn tools(bench: &Bench) -> Vec<(&'static str, Tool)> {
     let flame_bpf = bench.flame_bpf.display();
     let record = format!("'{flame_bpf}' -q -e cpu-clock -o out.folded -p");
     let mut tools = vec![("flame-bpf", Tool { record, rate: "-F" })];
-    if let Some(py_spy) = find("py-spy").filter(|_| !bench.alone) {
+    if let Some(py_spy) = in_path("py-spy").filter(|_| !bench.alone) {
         for (name, more) in [("py-spy", ""), ("py-spy --native", "--native")] {
             let program = py_spy.display();
             let record = format!("'{program}' record {more} -d 1000 -f raw -o out.folded -p");

@@ -3,7 +3,6 @@
 //! In: a rate, perhaps a CPU and a duration. Out: command lines and the processes that they start. Both sample the whole
 //! machine by the same clock.
 
-use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,6 +12,7 @@ use tempfile::TempDir;
 
 use super::command::{PRINTED, Running, Usage, last_message, run};
 use super::{bpf, interrupt};
+use crate::workspace::in_path;
 
 /// The profiler of waits in libbpf-tools.
 const OFFCPUTIME: &str = "offcputime";
@@ -84,14 +84,14 @@ pub(super) fn flame_bpf_of_waits(name: &'static str, program: &Path, more: &str)
 
 /// perf, if it is installed.
 pub(super) fn perf() -> Option<Profiler> {
-    Some(perf_at(find("perf")?, "perf record -g", "-g"))
+    Some(perf_at(in_path("perf")?, "perf record -g", "-g"))
 }
 
 /// libbpf-tools' `offcputime`, if it is installed. It prints text.
 pub(super) fn offcputime() -> Option<Profiler> {
     Some(Profiler {
         name: OFFCPUTIME,
-        program: find(OFFCPUTIME)?,
+        program: in_path(OFFCPUTIME)?,
         // By itself it keeps 1,024 stacks.
         record: "--stack-storage-size=16384".into(),
         rate: "",
@@ -257,16 +257,6 @@ impl<'a> Recording<'a> {
             .min_by(f64::total_cmp)
             .context("perf recorded no sample")
     }
-}
-
-/// Where a program is. Root's tools are often not on a user's `PATH`.
-pub(super) fn find(name: &str) -> Option<PathBuf> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    let usual = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
-    env::split_paths(&path)
-        .chain(usual)
-        .map(|folder| folder.join(name))
-        .find(|path| path.is_file())
 }
 
 #[cfg(test)]

@@ -11,9 +11,9 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::command::{Running, last_message};
 use super::figure::{Figure, Table, Unit};
-use super::peer::find;
 use super::workload::Kind;
 use super::{Bench, interrupt, machine};
+use crate::workspace::in_path;
 
 /// Ways of the two to hand over, and the numbers by which the program knows them.
 const KINDS: [(&str, u32); 2] = [("through pipes", 1), ("by a futex", 2)];
@@ -63,7 +63,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Table> {
             for (name, peer, arguments) in RECORDERS {
                 let path = match peer {
                     None => Some(bench.flame_bpf.clone()),
-                    Some(peer) => find(peer).filter(|_| !bench.alone),
+                    Some(peer) => in_path(peer).filter(|_| !bench.alone),
                 };
                 let Some(path) = path else { continue };
                 let mut taken = Figure::default();

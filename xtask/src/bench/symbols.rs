@@ -16,8 +16,8 @@ use object::{Endianness, ReadCache};
 
 use super::command::run;
 use super::figure::Table;
-use super::peer::find;
 use super::{Bench, large};
+use crate::workspace::in_path;
 
 /// How many addresses are named.
 const COUNTS: [usize; 3] = [1, 100, 10_000];
@@ -132,7 +132,7 @@ fn objects(bench: &Bench) -> Vec<PathBuf> {
     let large = Some(large::path(bench.programs.folder()));
     [
         asked("gcc", &["-print-file-name=libc.so.6"]),
-        find("node"),
+        in_path("node"),
         library("libLLVM"),
         library("librustc_driver"),
         std::env::current_exe().ok(),

@@ -6,13 +6,13 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::arch;
 use crate::root::Root;
-use crate::workspace::{output, run};
+use crate::workspace::{in_path, output, run};
 
 /// A program that is needed, and the package that has it.
 const PROGRAMS: &[(&str, &str)] = &[
@@ -55,19 +55,19 @@ pub(super) fn provide() -> Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
-    let mut arguments = vec!["install", "-qq", "-y", "--no-install-recommends"];
-    arguments.extend(&missing);
-    refresh()
-        .and_then(|()| as_root("apt-get", &arguments))
-        .with_context(|| format!("{} cannot be installed", missing.join(" and ")))
+    install(&missing)
 }
 
-/// Where a program is that the user can start.
-pub(super) fn in_path(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .map(|folder| folder.join(program))
-        .find(|file| file.is_file())
+/// Installs packages; what that prints is of no interest.
+///
+/// # Errors
+///
+/// They cannot be installed here.
+pub(crate) fn install(packages: &[&str]) -> Result<()> {
+    let arguments = ["install", "-qq", "-y", "--no-install-recommends"];
+    refresh()
+        .and_then(|()| as_root("apt-get", &[&arguments, packages].concat()))
+        .with_context(|| format!("{} cannot be installed", packages.join(" and ")))
 }
 
 /// The newest image of `version` in `folder`, fetched if there is none; `None` when Debian has none either.
@@ -146,7 +146,8 @@ fn as_root(program: &str, arguments: &[&str]) -> Result<()> {
     match Root::find() {
         Ok(root) => {
             let silent = [("DEBIAN_FRONTEND", OsStr::new("noninteractive"))];
-            run(root.command(Path::new(program), &silent).args(arguments))
+            let mut command = root.command(Path::new(program), &silent);
+            run(command.args(arguments).stdout(Stdio::null()))
         }
         Err(reason) => bail!("{reason}; run `{program} {}` as root", arguments.join(" ")),
     }
