@@ -50,110 +50,86 @@ struct Row {
     /// Whether it says when samples were taken, and so can be read in part, and whose hosts they are of.
     has_times: bool,
     /// Whether a file that begins so is one. The first row that says yes has it.
-    looks_so: fn(&Head<'_>) -> bool,
-    read: fn(&mut dyn BufRead, &Wanted<'_>) -> Result<Reading, Error>,
+    looks_so: LooksSo,
+    read: Reader,
+}
+
+type LooksSo = fn(&Head<'_>) -> bool;
+
+type Reader = fn(&mut dyn BufRead, &Wanted<'_>) -> Result<Reading, Error>;
+
+/// A row of a kind that tells neither.
+const fn row(name: &'static str, looks_so: LooksSo, read: Reader) -> Row {
+    Row {
+        name,
+        has_unit: false,
+        has_times: false,
+        looks_so,
+        read,
+    }
 }
 
 /// All kinds. Whatever there is to know of one is in its row and its file. Folded text is what is like nothing else.
 const KINDS: &[Row] = &[
     Row {
-        name: "Parquet",
         has_unit: true,
         has_times: true,
-        looks_so: parquet_file::looks_so,
-        read: parquet_file::read,
+        ..row("Parquet", parquet_file::looks_so, parquet_file::read)
     },
     Row {
-        name: "pprof",
         has_unit: true,
-        has_times: false,
-        looks_so: pprof::looks_so,
-        read: pprof::read,
+        ..row("pprof", pprof::looks_so, pprof::read)
     },
+    row("bpftrace maps", bpftrace::looks_so, bpftrace::read),
+    row(
+        "macOS sample output",
+        |head| tree::SAMPLE.looks_so(head),
+        |from, wanted| tree::SAMPLE.read(from, wanted),
+    ),
     Row {
-        name: "bpftrace maps",
-        has_unit: false,
-        has_times: false,
-        looks_so: bpftrace::looks_so,
-        read: bpftrace::read,
-    },
-    Row {
-        name: "macOS sample output",
-        has_unit: false,
-        has_times: false,
-        looks_so: |head| tree::SAMPLE.looks_so(head),
-        read: |from, wanted| tree::SAMPLE.read(from, wanted),
-    },
-    Row {
-        name: "perf script text",
         has_unit: true,
-        has_times: false,
-        looks_so: perf::looks_so,
-        read: perf::read,
+        ..row("perf script text", perf::looks_so, perf::read)
     },
+    row("SystemTap stacks", systemtap::looks_so, systemtap::read),
+    row("DTrace stacks", dtrace::looks_so, dtrace::read),
     Row {
-        name: "SystemTap stacks",
-        has_unit: false,
-        has_times: false,
-        looks_so: systemtap::looks_so,
-        read: systemtap::read,
-    },
-    Row {
-        name: "DTrace stacks",
-        has_unit: false,
-        has_times: false,
-        looks_so: dtrace::looks_so,
-        read: dtrace::read,
-    },
-    Row {
-        name: "VTune CSV",
         has_unit: true,
-        has_times: false,
-        looks_so: |head| tree::VTUNE.looks_so(head),
-        read: |from, wanted| tree::VTUNE.read(from, wanted),
+        ..row(
+            "VTune CSV",
+            |head| tree::VTUNE.looks_so(head),
+            |from, wanted| tree::VTUNE.read(from, wanted),
+        )
     },
     Row {
-        name: "Visual Studio CSV",
         has_unit: true,
-        has_times: false,
-        looks_so: |head| tree::VSPROF.looks_so(head),
-        read: |from, wanted| tree::VSPROF.read(from, wanted),
+        ..row(
+            "Visual Studio CSV",
+            |head| tree::VSPROF.looks_so(head),
+            |from, wanted| tree::VSPROF.read(from, wanted),
+        )
     },
     Row {
-        name: "GHC profile",
         has_unit: true,
-        has_times: false,
-        looks_so: |head| tree::GHCPROF.looks_so(head),
-        read: |from, wanted| tree::GHCPROF.read(from, wanted),
+        ..row(
+            "GHC profile",
+            |head| tree::GHCPROF.looks_so(head),
+            |from, wanted| tree::GHCPROF.read(from, wanted),
+        )
     },
+    row("xctrace XML", xctrace::looks_so, xctrace::read),
     Row {
-        name: "xctrace XML",
-        has_unit: false,
-        has_times: false,
-        looks_so: xctrace::looks_so,
-        read: xctrace::read,
-    },
-    Row {
-        name: ".cpuprofile",
         has_unit: true,
-        has_times: false,
-        looks_so: json::is_cpuprofile,
-        read: json::cpuprofile,
+        ..row(".cpuprofile", json::is_cpuprofile, json::cpuprofile)
     },
     Row {
-        name: "speedscope's JSON",
         has_unit: true,
-        has_times: false,
-        looks_so: json::is_speedscope,
-        read: json::speedscope,
+        ..row("speedscope's JSON", json::is_speedscope, json::speedscope)
     },
-    Row {
-        name: "folded text",
-        has_unit: false,
-        has_times: false,
-        looks_so: |head| !head.is_binary && other::of_rest(head).is_none(),
-        read: folded,
-    },
+    row(
+        "folded text",
+        |head| !head.is_binary && other::of_rest(head).is_none(),
+        folded,
+    ),
 ];
 
 /// A kind of file: a row's number.

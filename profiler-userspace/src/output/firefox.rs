@@ -11,11 +11,11 @@ mod meta;
 mod tables;
 mod threads;
 
+use super::json_stream::Json;
 use super::{Error, Style};
 use crate::profile::{CallTree, Profile};
 use flate2::{Compression, GzBuilder};
-use serde_json::Value;
-use std::io::{self, BufWriter, Write};
+use std::io::Write;
 
 /// Writes the profile. Fails on one without samples, of which there is nothing to show.
 pub(super) fn write(profile: &Profile, style: &Style, out: &mut dyn Write) -> Result<(), Error> {
@@ -24,7 +24,7 @@ pub(super) fn write(profile: &Profile, style: &Style, out: &mut dyn Write) -> Re
     }
     // Neither a time nor a file's name, so that equal profiles are equal files.
     let mut gzip = GzBuilder::new().write(out, Compression::default());
-    let mut json = Json(BufWriter::new(&mut gzip as &mut dyn Write));
+    let mut json = Json::new(&mut gzip);
     let tree = CallTree::new(profile);
     let threads = threads::of(profile, &tree);
     json.text("{\"meta\":")?;
@@ -37,46 +37,9 @@ pub(super) fn write(profile: &Profile, style: &Style, out: &mut dyn Write) -> Re
         thread.write(profile, &tree, number == 0, &mut json)?;
     }
     json.text("],\"pages\":[],\"counters\":[]}\n")?;
-    json.0.flush()?;
-    drop(json);
+    json.end()?;
     gzip.finish()?;
     Ok(())
-}
-
-/// JSON that is written as it comes: a profile's columns are too long to be held twice.
-struct Json<'o>(BufWriter<&'o mut dyn Write>);
-
-impl Json<'_> {
-    fn text(&mut self, text: &str) -> io::Result<()> {
-        self.0.write_all(text.as_bytes())
-    }
-
-    fn value(&mut self, value: &Value) -> io::Result<()> {
-        write!(self.0, "{value}")
-    }
-
-    fn list(&mut self, values: impl Iterator<Item = Value>) -> io::Result<()> {
-        self.text("[")?;
-        for (place, value) in values.enumerate() {
-            self.text(if place > 0 { "," } else { "" })?;
-            self.value(&value)?;
-        }
-        self.text("]")
-    }
-
-    /// A table of so many rows, column by column.
-    fn table(
-        &mut self,
-        length: usize,
-        columns: &mut [(&str, &mut dyn Iterator<Item = Value>)],
-    ) -> io::Result<()> {
-        write!(self.0, "{{\"length\":{length}")?;
-        for (name, values) in columns {
-            write!(self.0, ",\"{name}\":")?;
-            self.list(values)?;
-        }
-        self.text("}")
-    }
 }
 
 #[cfg(test)]

@@ -17,10 +17,11 @@ mod tests;
 use super::bound::{Bound, HOW_TO_KEEP};
 use super::{CalleeOrder, Error, SourceFile, SourceText, Style, timed};
 use crate::profile::fold::visible;
-use crate::profile::{Activity, CallTree, Narrowed, Profile, TreeSample, Window, WindowTotals};
+use crate::profile::{CallTree, Narrowed, Profile, TreeSample, Window, WindowTotals};
 use crate::text::number::grouped;
 use calls::Calls;
 use owners::Owners;
+pub(super) use packed::number;
 use packed::{Columns, Names};
 use profiler_common::abi::ThreadState;
 use profiler_common::runtime::RuntimeKind;
@@ -160,7 +161,7 @@ fn section(
         "subtitle": style.subtitle.as_deref().map(visible),
         "notes": notes,
         "unit": profile.unit.name(),
-        "activity": activity(profile.origin.activity),
+        "activity": profile.origin.activity.word(),
         "period_ns": profile.origin.period_ns,
         "duration_ns": window.end.saturating_sub(window.start).as_nanos() as u64,
         "windows": windows(profile),
@@ -259,13 +260,5 @@ fn state(state: ThreadState) -> u32 {
         ThreadState::Running | ThreadState::Ran => 0,
         ThreadState::Runnable => 1,
         ThreadState::Blocked | ThreadState::Woken => 2,
-    }
-}
-
-fn activity(activity: Activity) -> &'static str {
-    match activity {
-        Activity::Running => "running",
-        Activity::Waiting => "waiting",
-        Activity::Both => "both",
     }
 }

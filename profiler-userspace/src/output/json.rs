@@ -3,12 +3,13 @@
 //! In: a profile and its style. Out: one document, the same bytes for the same profile, as `docs/outputs.md` describes it.
 //! Lists of the same table have the same length; an index is a place in another table, from 0.
 
+use super::json_stream::{Columns, Json};
 use super::{Error, Style, value_types};
 use crate::profile::cgroup::Cgroup;
-use crate::profile::{Activity, CallTree, Labels, Node, NodeIndex, Profile};
+use crate::profile::{CallTree, Labels, Node, NodeIndex, Profile, TreeSample};
 use indexmap::IndexSet;
 use serde_json::{Value, json};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
 
 /// Kind of the document, as it says itself; the number rises when a reader has to change.
@@ -21,10 +22,10 @@ pub(super) fn write(profile: &Profile, style: &Style, out: &mut dyn Write) -> Re
         profile,
         tree: &tree,
         names: IndexSet::new(),
-        out: BufWriter::new(out),
+        json: Json::new(out),
     };
     document.write(style)?;
-    Ok(document.out.flush()?)
+    Ok(document.json.end()?)
 }
 
 struct Document<'a, 'o> {
@@ -32,87 +33,62 @@ struct Document<'a, 'o> {
     tree: &'a CallTree,
     /// All texts that are referred to by number.
     names: IndexSet<String>,
-    out: BufWriter<&'o mut dyn Write>,
+    json: Json<'o>,
 }
 
-impl Document<'_, '_> {
+impl<'o> Document<'_, 'o> {
     fn write(&mut self, style: &Style) -> io::Result<()> {
         let profile = self.profile;
         let since_1970 = |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).ok();
         let started = profile.origin.started.and_then(since_1970);
         let window = profile.window;
-        write!(self.out, "{{\"format\":{}", Value::from(FORMAT))?;
+        self.json.text("{\"format\":")?;
+        self.json.value(&FORMAT.into())?;
+        let nanoseconds = |time: Duration| time.as_nanos() as u64;
+        let duration = window.end.saturating_sub(window.start);
         for (key, value) in [
             ("title", json!(style.title)),
             ("unit", json!(profile.unit.name())),
-            ("threads", json!(activity(profile.origin.activity))),
-            (
-                "started_ns",
-                json!(started.map(|time| time.as_nanos() as u64)),
-            ),
-            (
-                "duration_ns",
-                json!(window.end.saturating_sub(window.start).as_nanos() as u64),
-            ),
+            ("threads", json!(profile.origin.activity.word())),
+            ("started_ns", json!(started.map(nanoseconds))),
+            ("duration_ns", json!(nanoseconds(duration))),
             ("period_ns", json!(profile.origin.period_ns)),
             ("balance", json!(style.notes.lines().collect::<Vec<_>>())),
         ] {
-            write!(self.out, ",\"{key}\":{value}")?;
+            self.json.text(&format!(",\"{key}\":"))?;
+            self.json.value(&value)?;
         }
         self.windows()?;
         self.mappings()?;
         self.frames()?;
         let parent = |node: &Node| node.parent.map(NodeIndex::number);
         let nodes = self.tree.nodes();
-        self.table(
-            "nodes",
-            &mut [
-                ("parent", &mut nodes.iter().map(|node| json!(parent(node)))),
-                (
-                    "frame",
-                    &mut nodes.iter().map(|node| json!(node.frame.index())),
-                ),
-            ],
-        )?;
+        let mut table = self.table("nodes")?;
+        table.column("parent", nodes.iter().map(parent))?;
+        table.column("frame", nodes.iter().map(|node| node.frame.index()))?;
+        table.end()?;
         self.owners()?;
         let samples = self.tree.samples();
-        self.table(
-            "samples",
-            &mut [
-                (
-                    "node",
-                    &mut samples
-                        .iter()
-                        .map(|sample| json!(sample.node.map(NodeIndex::number))),
-                ),
-                (
-                    "owner",
-                    &mut samples.iter().map(|sample| json!(sample.labels.0)),
-                ),
-                (
-                    "state",
-                    &mut samples
-                        .iter()
-                        .map(|sample| json!(value_types::state(sample.thread_state))),
-                ),
-                (
-                    "window",
-                    &mut samples.iter().map(|sample| json!(sample.window.0)),
-                ),
-                (
-                    "count",
-                    &mut samples.iter().map(|sample| json!(sample.count)),
-                ),
-                (
-                    "weight",
-                    &mut samples.iter().map(|sample| json!(sample.weight)),
-                ),
-            ],
-        )?;
+        let node = |sample: &TreeSample| sample.node.map(NodeIndex::number);
+        let state = |sample: &TreeSample| value_types::state(sample.thread_state);
+        let mut table = self.table("samples")?;
+        table.column("node", samples.iter().map(node))?;
+        table.column("owner", samples.iter().map(|sample| sample.labels.0))?;
+        table.column("state", samples.iter().map(state))?;
+        table.column("window", samples.iter().map(|sample| sample.window.0))?;
+        table.column("count", samples.iter().map(|sample| sample.count))?;
+        table.column("weight", samples.iter().map(|sample| sample.weight))?;
+        table.end()?;
         // Behind all that refer to them, since these are collected on the way.
-        let names = std::mem::take(&mut self.names);
-        self.list("names", &mut names.iter().map(|name| json!(name)))?;
-        self.out.write_all(b"}\n")
+        self.json.text(",\n\"names\":")?;
+        self.json.list(std::mem::take(&mut self.names))?;
+        self.json.text("}\n")
+    }
+
+    /// Opens a table of this name.
+    fn table(&mut self, name: &str) -> io::Result<Columns<'_, 'o>> {
+        self.json.text(&format!(",\n\"{name}\":"))?;
+        self.json.columns()
     }
 
     fn name(&mut self, name: &str) -> usize {
@@ -124,18 +100,15 @@ impl Document<'_, '_> {
 
     fn windows(&mut self) -> io::Result<()> {
         let all = &self.profile.windows;
-        let ns = |time: Duration| json!(time.as_nanos() as u64);
-        self.table(
-            "windows",
-            &mut [
-                ("start_ns", &mut all.iter().map(|of| ns(of.window.start))),
-                ("end_ns", &mut all.iter().map(|of| ns(of.window.end))),
-                ("firings", &mut all.iter().map(|of| json!(of.firings))),
-                ("filtered", &mut all.iter().map(|of| json!(of.filtered))),
-                ("lost", &mut all.iter().map(|of| json!(of.lost))),
-                ("busy_ns", &mut all.iter().map(|of| json!(of.busy_ns))),
-            ],
-        )
+        let ns = |time: Duration| time.as_nanos() as u64;
+        let mut table = self.table("windows")?;
+        table.column("start_ns", all.iter().map(|of| ns(of.window.start)))?;
+        table.column("end_ns", all.iter().map(|of| ns(of.window.end)))?;
+        table.column("firings", all.iter().map(|of| of.firings))?;
+        table.column("filtered", all.iter().map(|of| of.filtered))?;
+        table.column("lost", all.iter().map(|of| of.lost))?;
+        table.column("busy_ns", all.iter().map(|of| of.busy_ns))?;
+        table.end()
     }
 
     fn mappings(&mut self) -> io::Result<()> {
@@ -147,22 +120,12 @@ impl Document<'_, '_> {
             .collect();
         let hex =
             |bytes: &[u8]| -> String { bytes.iter().map(|byte| format!("{byte:02x}")).collect() };
-        self.table(
-            "mappings",
-            &mut [
-                ("module", &mut modules.iter().map(|module| json!(module))),
-                (
-                    "path",
-                    &mut all
-                        .iter()
-                        .map(|mapping| json!(mapping.path.to_string_lossy())),
-                ),
-                (
-                    "build_id",
-                    &mut all.iter().map(|mapping| json!(hex(&mapping.build_id))),
-                ),
-            ],
-        )
+        let mut table = self.table("mappings")?;
+        table.column("module", modules)?;
+        let paths = all.iter().map(|mapping| mapping.path.to_string_lossy());
+        table.column("path", paths)?;
+        table.column("build_id", all.iter().map(|mapping| hex(&mapping.build_id)))?;
+        table.end()
     }
 
     fn frames(&mut self) -> io::Result<()> {
@@ -188,107 +151,38 @@ impl Document<'_, '_> {
                 column.push(value);
             }
         }
-        let [names, kinds, mappings, files, lines] = columns;
-        self.table(
-            "frames",
-            &mut [
-                ("name", &mut names.into_iter()),
-                ("kind", &mut kinds.into_iter()),
-                ("mapping", &mut mappings.into_iter()),
-                ("file", &mut files.into_iter()),
-                ("line", &mut lines.into_iter()),
-            ],
-        )
+        let mut table = self.table("frames")?;
+        for (name, column) in ["name", "kind", "mapping", "file", "line"]
+            .iter()
+            .zip(columns)
+        {
+            table.column(name, column)?;
+        }
+        table.end()
     }
 
     fn owners(&mut self) -> io::Result<()> {
         let profile = self.profile;
         let all = || profile.all_labels();
-        fn column<'a, T: Into<Value>>(
-            all: impl Iterator<Item = &'a Labels>,
-            of: impl Fn(&'a Labels) -> Option<T>,
-        ) -> impl Iterator<Item = Value> {
-            all.map(move |labels| of(labels).map_or(Value::Null, Into::into))
-        }
         fn of_cgroup(labels: &Labels, of: impl Fn(&Cgroup) -> Option<String>) -> Option<String> {
             labels.cgroup.as_deref().and_then(of)
         }
-        self.table(
-            "owners",
-            &mut [
-                (
-                    "process",
-                    &mut column(all(), |labels| labels.process.clone()),
-                ),
-                ("comm", &mut column(all(), |labels| labels.comm.clone())),
-                ("pid", &mut column(all(), |labels| labels.pid)),
-                ("tid", &mut column(all(), |labels| labels.tid)),
-                ("cpu", &mut column(all(), |labels| labels.cpu)),
-                (
-                    "cgroup",
-                    &mut column(all(), |labels| {
-                        of_cgroup(labels, |it| Some(it.path.to_string()))
-                    }),
-                ),
-                (
-                    "container",
-                    &mut column(all(), |labels| of_cgroup(labels, Cgroup::container_name)),
-                ),
-                (
-                    "pod",
-                    &mut column(all(), |labels| of_cgroup(labels, Cgroup::pod_name)),
-                ),
-                (
-                    "unit",
-                    &mut column(all(), |labels| of_cgroup(labels, Cgroup::unit_name)),
-                ),
-                ("source", &mut column(all(), |labels| labels.source.clone())),
-                (
-                    "process_start_ns",
-                    &mut column(all(), |labels| {
-                        Some(labels.start).filter(|start| *start > 0)
-                    }),
-                ),
-            ],
-        )
-    }
-
-    /// Writes a table, column by column.
-    fn table(
-        &mut self,
-        name: &str,
-        columns: &mut [(&str, &mut dyn Iterator<Item = Value>)],
-    ) -> io::Result<()> {
-        write!(self.out, ",\n\"{name}\":{{")?;
-        for (place, (column, values)) in columns.iter_mut().enumerate() {
-            let comma = if place > 0 { "," } else { "" };
-            write!(self.out, "{comma}\"{column}\":")?;
-            self.values(values)?;
-        }
-        self.out.write_all(b"}")
-    }
-
-    fn list(&mut self, name: &str, values: &mut dyn Iterator<Item = Value>) -> io::Result<()> {
-        write!(self.out, ",\n\"{name}\":")?;
-        self.values(values)
-    }
-
-    fn values(&mut self, values: &mut dyn Iterator<Item = Value>) -> io::Result<()> {
-        self.out.write_all(b"[")?;
-        for (place, value) in values.enumerate() {
-            let comma = if place > 0 { "," } else { "" };
-            write!(self.out, "{comma}{value}")?;
-        }
-        self.out.write_all(b"]")
-    }
-}
-
-/// States of threads.
-const fn activity(activity: Activity) -> &'static str {
-    match activity {
-        Activity::Running => "running",
-        Activity::Waiting => "waiting",
-        Activity::Both => "both",
+        let cgroup =
+            |of: fn(&Cgroup) -> Option<String>| all().map(move |labels| of_cgroup(labels, of));
+        let start = |labels: &Labels| Some(labels.start).filter(|start| *start > 0);
+        let mut table = self.table("owners")?;
+        table.column("process", all().map(|labels| labels.process.clone()))?;
+        table.column("comm", all().map(|labels| labels.comm.clone()))?;
+        table.column("pid", all().map(|labels| labels.pid))?;
+        table.column("tid", all().map(|labels| labels.tid))?;
+        table.column("cpu", all().map(|labels| labels.cpu))?;
+        table.column("cgroup", cgroup(|cgroup| Some(cgroup.path.to_string())))?;
+        table.column("container", cgroup(Cgroup::container_name))?;
+        table.column("pod", cgroup(Cgroup::pod_name))?;
+        table.column("unit", cgroup(Cgroup::unit_name))?;
+        table.column("source", all().map(|labels| labels.source.clone()))?;
+        table.column("process_start_ns", all().map(start))?;
+        table.end()
     }
 }
 

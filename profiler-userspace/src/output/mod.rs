@@ -10,6 +10,7 @@ mod diff;
 mod firefox;
 mod html;
 mod json;
+mod json_stream;
 mod labels;
 mod leaf_first;
 mod otlp;
@@ -73,87 +74,56 @@ enum Writer {
     View(fn(&View, &Style, &mut dyn Write) -> Result<(), Error>),
 }
 
+/// A row of a format that is no picture, tells of no windows and holds one event.
+const fn row(extensions: &'static [&'static str], writer: Writer) -> Row {
+    Row {
+        extensions,
+        is_drawn: false,
+        has_windows: false,
+        together: None,
+        writer,
+        chart: None,
+    }
+}
+
 /// All formats. Whatever there is to know of one is in its row and its file.
 const FORMATS: &[Row] = &[
+    row(
+        &["folded"],
+        Writer::View(|view, style, out| Ok(fold::write(view, style.fold, out)?)),
+    ),
     Row {
-        extensions: &["folded"],
-        is_drawn: false,
-        has_windows: false,
-        together: None,
-        writer: Writer::View(|view, style, out| Ok(fold::write(view, style.fold, out)?)),
-        chart: None,
-    },
-    Row {
-        extensions: &["svg"],
         is_drawn: true,
-        has_windows: false,
-        together: None,
-        writer: Writer::View(svg::write),
         chart: Some(svg::write_chart),
+        ..row(&["svg"], Writer::View(svg::write))
     },
     Row {
-        extensions: &["pb.gz", "pprof"],
-        is_drawn: false,
-        has_windows: false,
         together: Some(pprof::write_together),
-        writer: Writer::Profile(pprof::write),
-        chart: None,
+        ..row(&["pb.gz", "pprof"], Writer::Profile(pprof::write))
     },
+    row(&["txt"], Writer::Profile(text::write)),
+    row(&["speedscope.json"], Writer::Profile(speedscope::write)),
     Row {
-        extensions: &["txt"],
-        is_drawn: false,
-        has_windows: false,
-        together: None,
-        writer: Writer::Profile(text::write),
-        chart: None,
-    },
-    Row {
-        extensions: &["speedscope.json"],
-        is_drawn: false,
-        has_windows: false,
-        together: None,
-        writer: Writer::Profile(speedscope::write),
-        chart: None,
-    },
-    Row {
-        extensions: &["json.gz"],
-        is_drawn: false,
         has_windows: true,
-        together: None,
-        writer: Writer::Profile(firefox::write),
-        chart: None,
+        ..row(&["json.gz"], Writer::Profile(firefox::write))
     },
     Row {
-        extensions: &["json"],
-        is_drawn: false,
         has_windows: true,
-        together: None,
-        writer: Writer::Profile(json::write),
-        chart: None,
+        ..row(&["json"], Writer::Profile(json::write))
     },
     Row {
-        extensions: &["html"],
         is_drawn: true,
         has_windows: true,
-        together: None,
-        writer: Writer::Profile(html::write),
         chart: Some(html::write),
+        ..row(&["html"], Writer::Profile(html::write))
     },
     Row {
-        extensions: &["otlp"],
-        is_drawn: false,
         has_windows: true,
-        together: None,
-        writer: Writer::Profile(otlp::write),
-        chart: None,
+        ..row(&["otlp"], Writer::Profile(otlp::write))
     },
     Row {
-        extensions: &["parquet"],
-        is_drawn: false,
         has_windows: true,
-        together: None,
-        writer: Writer::Profile(parquet_file::write),
-        chart: None,
+        ..row(&["parquet"], Writer::Profile(parquet_file::write))
     },
 ];
 

@@ -134,6 +134,17 @@ pub enum Activity {
     Both,
 }
 
+impl Activity {
+    /// One word, as outputs have it.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Waiting => "waiting",
+            Self::Both => "both",
+        }
+    }
+}
+
 /// A machine that samples were taken on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Machine {

@@ -3,6 +3,7 @@
 use super::Report;
 use crate::diff::stats::estimate::Clusters;
 use crate::diff::{Change, Class, Comparison, Function, Node, Quantity};
+use crate::output::json_stream::Json;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 
@@ -16,28 +17,18 @@ pub(super) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> 
     // Names are in order; these have their places among them.
     document.insert("functions".to_owned(), Value::Null);
     document.insert("nodes".to_owned(), Value::Null);
-    for (place, (name, value)) in document.iter().enumerate() {
-        out.write_all(if place == 0 { b"{" } else { b"," })?;
-        serde_json::to_writer(&mut *out, name)?;
-        out.write_all(b":")?;
-        match &**name {
-            "functions" => list(comparison.functions.iter().map(function), out)?,
-            "nodes" => list(comparison.nodes.iter().map(|one| node(&one)), out)?,
-            _ => serde_json::to_writer(&mut *out, value)?,
+    let mut json = Json::new(out);
+    let mut table = json.columns()?;
+    for (name, value) in document {
+        match &*name {
+            "functions" => table.column(&name, comparison.functions.iter().map(function))?,
+            "nodes" => table.column(&name, comparison.nodes.iter().map(|one| node(&one)))?,
+            _ => table.value(&name, value)?,
         }
     }
-    out.write_all(b"}\n")
-}
-
-fn list(values: impl Iterator<Item = Value>, out: &mut dyn Write) -> io::Result<()> {
-    out.write_all(b"[")?;
-    for (place, value) in values.enumerate() {
-        if place > 0 {
-            out.write_all(b",")?;
-        }
-        serde_json::to_writer(&mut *out, &value)?;
-    }
-    out.write_all(b"]")
+    table.end()?;
+    json.text("\n")?;
+    json.end()
 }
 
 fn function(function: &Function) -> Value {

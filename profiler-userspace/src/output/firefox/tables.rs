@@ -3,9 +3,9 @@
 //! In: a profile and its calls. Out: the file's `libs` and `shared`. A node of the tree is a row of the stack table, of the
 //! same number.
 
-use super::Json;
 use super::meta::{MARKERS, category};
-use crate::profile::{CallTree, FrameKind, NodeIndex, Profile};
+use crate::output::json_stream::{Columns, Json};
+use crate::profile::{CallTree, FrameKind, Node, NodeIndex, Profile};
 use indexmap::IndexSet;
 use serde_json::{Value, json};
 use std::io;
@@ -62,104 +62,73 @@ pub(super) fn write(profile: &Profile, tree: &CallTree, json: &mut Json<'_>) -> 
             "codeId": (!id.is_empty()).then_some(id),
         })
     }))?;
-    let nulls = |length: usize| std::iter::repeat_n(Value::Null, length);
     json.text(",\"shared\":{\"stackTable\":")?;
     let nodes = tree.nodes();
-    json.table(
-        nodes.len(),
-        &mut [
-            (
-                "frame",
-                &mut nodes.iter().map(|node| json!(node.frame.index())),
-            ),
-            (
-                "prefix",
-                &mut nodes
-                    .iter()
-                    .map(|node| json!(node.parent.map(NodeIndex::number))),
-            ),
-        ],
-    )?;
+    let mut stacks = table(json, nodes.len())?;
+    stacks.column("frame", nodes.iter().map(|node| node.frame.index()))?;
+    let prefix = |node: &Node| node.parent.map(NodeIndex::number);
+    stacks.column("prefix", nodes.iter().map(prefix))?;
+    stacks.end()?;
     json.text(",\"frameTable\":")?;
     let all = frames.len();
-    json.table(
-        all,
-        &mut [
-            ("address", &mut std::iter::repeat_n(json!(-1), all)),
-            (
-                "inlineDepth",
-                &mut frames
-                    .iter()
-                    .map(|(_, _, kind)| json!(u32::from(*kind == FrameKind::Inlined))),
-            ),
-            (
-                "category",
-                &mut frames.iter().map(|(_, _, kind)| json!(category(*kind))),
-            ),
-            ("subcategory", &mut std::iter::repeat_n(json!(0), all)),
-            (
-                "func",
-                &mut frames.iter().map(|(function, ..)| json!(function)),
-            ),
-            ("nativeSymbol", &mut nulls(all)),
-            ("innerWindowID", &mut nulls(all)),
-            ("line", &mut frames.iter().map(|(_, line, _)| json!(line))),
-            ("column", &mut nulls(all)),
-        ],
+    let nulls = |length: usize| std::iter::repeat_n(Value::Null, length);
+    let mut table_of_frames = table(json, all)?;
+    table_of_frames.column("address", std::iter::repeat_n(-1, all))?;
+    let depths = frames
+        .iter()
+        .map(|(_, _, kind)| u32::from(*kind == FrameKind::Inlined));
+    table_of_frames.column("inlineDepth", depths)?;
+    table_of_frames.column(
+        "category",
+        frames.iter().map(|(_, _, kind)| category(*kind)),
     )?;
+    table_of_frames.column("subcategory", std::iter::repeat_n(0, all))?;
+    table_of_frames.column("func", frames.iter().map(|(function, ..)| *function))?;
+    table_of_frames.column("nativeSymbol", nulls(all))?;
+    table_of_frames.column("innerWindowID", nulls(all))?;
+    table_of_frames.column("line", frames.iter().map(|(_, line, _)| *line))?;
+    table_of_frames.column("column", nulls(all))?;
+    table_of_frames.end()?;
     json.text(",\"funcTable\":")?;
     let all = functions.len();
-    let resource = |library: Option<u32>| library.map_or(json!(-1), |library| json!(library));
-    json.table(
-        all,
-        &mut [
-            ("name", &mut functions.iter().map(|(name, ..)| json!(name))),
-            ("isJS", &mut std::iter::repeat_n(json!(false), all)),
-            ("relevantForJS", &mut std::iter::repeat_n(json!(false), all)),
-            (
-                "resource",
-                &mut functions.iter().map(|(_, library, _)| resource(*library)),
-            ),
-            (
-                "source",
-                &mut functions.iter().map(|(_, _, source)| json!(source)),
-            ),
-            ("lineNumber", &mut nulls(all)),
-            ("columnNumber", &mut nulls(all)),
-        ],
-    )?;
+    let mut table_of_functions = table(json, all)?;
+    table_of_functions.column("name", functions.iter().map(|(name, ..)| *name))?;
+    table_of_functions.column("isJS", std::iter::repeat_n(false, all))?;
+    table_of_functions.column("relevantForJS", std::iter::repeat_n(false, all))?;
+    let resource = |library: &Option<u32>| library.map_or(-1, i64::from);
+    let resources = functions.iter().map(|(_, library, _)| resource(library));
+    table_of_functions.column("resource", resources)?;
+    table_of_functions.column("source", functions.iter().map(|(_, _, source)| *source))?;
+    table_of_functions.column("lineNumber", nulls(all))?;
+    table_of_functions.column("columnNumber", nulls(all))?;
+    table_of_functions.end()?;
     json.text(",\"resourceTable\":")?;
     let all = libraries.len();
-    json.table(
-        all,
-        &mut [
-            ("lib", &mut (0..all).map(|library| json!(library))),
-            ("name", &mut modules.iter().map(|module| json!(module))),
-            ("host", &mut nulls(all)),
-            ("type", &mut std::iter::repeat_n(json!(LIBRARY), all)),
-        ],
-    )?;
+    let mut resources = table(json, all)?;
+    resources.column("lib", 0..all)?;
+    resources.column("name", modules)?;
+    resources.column("host", nulls(all))?;
+    resources.column("type", std::iter::repeat_n(LIBRARY, all))?;
+    resources.end()?;
     json.text(",\"nativeSymbols\":")?;
-    let none = || std::iter::empty::<Value>();
-    json.table(
-        0,
-        &mut [
-            ("libIndex", &mut none()),
-            ("address", &mut none()),
-            ("name", &mut none()),
-            ("functionSize", &mut none()),
-        ],
-    )?;
+    let mut symbols = table(json, 0)?;
+    for name in ["libIndex", "address", "name", "functionSize"] {
+        symbols.column(name, nulls(0))?;
+    }
+    symbols.end()?;
     json.text(",\"sources\":")?;
-    json.table(
-        sources.len(),
-        &mut [
-            ("uuid", &mut nulls(sources.len())),
-            ("filename", &mut sources.iter().map(|file| json!(file))),
-        ],
-    )?;
-    // Behind all that refer to them.
+    let mut files = table(json, sources.len())?;
+    files.column("uuid", nulls(sources.len()))?;
+    files.column("filename", sources)?;
+    files.end()?;
     json.text(",\"stringArray\":")?;
-    json.list(texts.iter().map(|text| json!(text)))?;
+    json.list(texts)?;
     json.text("}")
+}
+
+/// Opens a table of so many rows.
+pub(super) fn table<'j, 'o>(json: &'j mut Json<'o>, rows: usize) -> io::Result<Columns<'j, 'o>> {
+    let mut columns = json.columns()?;
+    columns.value("length", rows)?;
+    Ok(columns)
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::profile::{Unit, fold};
 use flate2::read::GzDecoder;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io::Read as _;
 
 fn written(text: &[u8], unit: Unit) -> Value {

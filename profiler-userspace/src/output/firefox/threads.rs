@@ -4,11 +4,12 @@
 //! first. Times are in milliseconds from the beginning of the recording.
 
 use super::super::owner;
-use super::Json;
 use super::meta::MARKERS;
+use super::tables;
+use crate::output::json_stream::Json;
 use crate::profile::{CallTree, LabelsIndex, NodeIndex, Profile, TreeSample, Unit, Window};
 use profiler_common::abi::ThreadState;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::io;
 use std::time::Duration;
 
@@ -82,31 +83,21 @@ impl Thread {
             }
         }
         let count = markers.len();
-        json.table(
-            count,
-            &mut [
-                ("name", &mut markers.iter().map(|(name, ..)| json!(name))),
-                (
-                    "startTime",
-                    &mut markers
-                        .iter()
-                        .map(|(_, at, _)| json!(milliseconds(at.start))),
-                ),
-                (
-                    "endTime",
-                    &mut markers.iter().map(|(_, at, _)| json!(milliseconds(at.end))),
-                ),
-                ("phase", &mut std::iter::repeat_n(json!(INTERVAL), count)),
-                ("category", &mut std::iter::repeat_n(json!(0), count)),
-                ("data", &mut markers.iter().map(|(.., data)| data.clone())),
-            ],
-        )?;
+        let mut table = tables::table(json, count)?;
+        table.column("name", markers.iter().map(|(name, ..)| *name))?;
+        let starts = markers.iter().map(|(_, at, _)| milliseconds(at.start));
+        table.column("startTime", starts)?;
+        let ends = markers.iter().map(|(_, at, _)| milliseconds(at.end));
+        table.column("endTime", ends)?;
+        table.column("phase", std::iter::repeat_n(INTERVAL, count))?;
+        table.column("category", std::iter::repeat_n(0, count))?;
+        table.column("data", markers.into_iter().map(|(.., data)| data))?;
+        table.end()?;
         json.text("}")
     }
 
     fn samples(&self, profile: &Profile, tree: &CallTree, json: &mut Json<'_>) -> io::Result<()> {
         let timed = self.timed(profile, tree);
-        let all = timed.len();
         let (weight_type, per_weight) = match &profile.unit {
             Unit::Nanoseconds => ("tracing-ms", Some(1e-6)),
             Unit::Events(name) if name == "bytes" => ("bytes", None),
@@ -116,18 +107,18 @@ impl Thread {
             Some(factor) => json!(weight as f64 * factor),
             None => json!(weight),
         };
-        let stack = |sample: &TreeSample| json!(sample.node.map(NodeIndex::number));
-        json.text("{\"weightType\":")?;
-        json.value(&Value::from(weight_type))?;
-        json.text(",\"stack\":")?;
-        json.list(timed.iter().map(|timed| stack(timed.sample)))?;
-        json.text(",\"time\":")?;
-        json.list(timed.iter().map(|timed| json!(timed.start_ms)))?;
-        json.text(",\"weight\":")?;
-        json.list(timed.iter().map(|timed| weight(timed.sample.weight)))?;
-        json.text(",\"threadCPUDelta\":")?;
-        json.list(timed.iter().map(|timed| json!(timed.cpu_us)))?;
-        json.text(&format!(",\"length\":{all}}}"))
+        let stack = |timed: &Timed<'_>| timed.sample.node.map(NodeIndex::number);
+        let mut table = json.columns()?;
+        table.value("weightType", weight_type)?;
+        table.column("stack", timed.iter().map(stack))?;
+        table.column("time", timed.iter().map(|timed| timed.start_ms))?;
+        table.column(
+            "weight",
+            timed.iter().map(|timed| weight(timed.sample.weight)),
+        )?;
+        table.column("threadCPUDelta", timed.iter().map(|timed| timed.cpu_us))?;
+        table.value("length", timed.len())?;
+        table.end()
     }
 
     /// The samples in order of time: those of a window fill it in the order in which they come, each as long as what it

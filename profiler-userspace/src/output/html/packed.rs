@@ -68,7 +68,8 @@ pub(super) fn pack(header: &Value, columns: &Columns) -> io::Result<String> {
     Ok(BASE64_STANDARD.encode(zlib.finish()?))
 }
 
-fn number(mut value: u64, bytes: &mut Vec<u8>) {
+/// Adds a number in groups of seven bits.
+pub(in crate::output) fn number(mut value: u64, bytes: &mut Vec<u8>) {
     while value > 0x7f {
         bytes.push(value as u8 | 0x80);
         value >>= 7;

@@ -3,6 +3,7 @@
 //! In: a title and packed data. Out: one document with its style sheet, its script and its data inside.
 //! Never: text that is not ours as markup, but for the title, which is escaped.
 
+use crate::output::svg::escape;
 use std::io::{self, Write};
 
 /// The document. Lines that hold nothing but a marker are replaced.
@@ -65,17 +66,4 @@ fn short(text: &str) -> String {
         .filter(|line| !line.is_empty() && !line.starts_with("//") && !line.starts_with("/*"))
         .flat_map(|line| [line, "\n"])
         .collect()
-}
-
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '&' => escaped.push_str("&amp;"),
-            _ => escaped.push(c),
-        }
-    }
-    escaped
 }

@@ -28,6 +28,7 @@ use super::color::Color;
 use super::draw::Texts;
 use super::paint::Paints;
 use super::tree::Tree;
+use crate::output::html::number;
 use crate::output::{CalleeOrder, MinWidth, Style};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use flate2::{Compression, write::ZlibEncoder};
@@ -171,14 +172,6 @@ fn times(tree: &Tree, chart: &Chart, bytes: &mut Vec<u8>) {
         behind = span.end;
     }
     number((!chart.lanes.is_empty()).into(), bytes);
-}
-
-fn number(mut value: u64, bytes: &mut Vec<u8>) {
-    while value > 0x7f {
-        bytes.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
 }
 
 fn three(color: Color, bytes: &mut Vec<u8>) {
