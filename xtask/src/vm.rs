@@ -6,11 +6,10 @@
 
 pub(crate) mod debian;
 mod log;
-mod newc;
 mod verdict;
 
-use std::collections::BTreeSet;
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -25,7 +24,6 @@ use crate::workspace::{Workspace, in_path, run};
 use crate::{arch, bpf, build};
 
 use log::Log;
-use newc::Archive;
 
 /// Debian's stable kernels, the oldest first.
 const VERSIONS: [&str; 2] = ["6.1", "6.12"];
@@ -140,8 +138,7 @@ impl Machines {
             return Ok(Err(reason));
         }
         let archive = folder.join("initramfs.cpio");
-        fs::write(&archive, file_system(&workspace, &folder)?)
-            .with_context(|| format!("cannot write {}", archive.display()))?;
+        file_system(&workspace, &folder, &archive)?;
         let programs = programs(&workspace)?;
         Ok(Ok(Self {
             folder,
@@ -256,8 +253,9 @@ fn emulate(image: &Path, archive: &Path, console: &Path) -> Result<bool> {
     Ok(false)
 }
 
-/// Makes the machine's first and only file system.
-fn file_system(workspace: &Workspace, folder: &Path) -> Result<Vec<u8>> {
+/// Makes the archive of the machine's first and only file system: a copy of its files, packed by busybox. All are root's; the
+/// kernel brings `/dev/console` itself.
+fn file_system(workspace: &Workspace, folder: &Path, archive: &Path) -> Result<()> {
     let flame_bpf = build::flame_bpf(workspace)?;
     let busybox = in_path("busybox").context("busybox was installed and is not in PATH")?;
     let mut programs = vec![
@@ -278,33 +276,50 @@ fn file_system(workspace: &Workspace, folder: &Path) -> Result<Vec<u8>> {
         compile(workspace, source, flags, &made)?;
         programs.push((name, made));
     }
-    let mut archive = Archive::default();
-    for folder in ["dev", "proc", "sys", "tmp"] {
-        archive.folder(folder)?;
+    let root = folder.join("root");
+    if root.exists() {
+        fs::remove_dir_all(&root).with_context(|| format!("cannot clear {}", root.display()))?;
     }
-    archive.file("init", include_bytes!("vm/init.sh"))?;
-    archive.file("bin/interpreters", include_bytes!("vm/interpreters.sh"))?;
+    for folder in ["bin", "dev", "proc", "sys", "tmp"] {
+        let folder = root.join(folder);
+        fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    for (name, script) in [
+        ("init", include_str!("vm/init.sh")),
+        ("bin/interpreters", include_str!("vm/interpreters.sh")),
+    ] {
+        let file = root.join(name);
+        fs::write(&file, script)
+            .and_then(|()| fs::set_permissions(&file, fs::Permissions::from_mode(0o755)))
+            .with_context(|| format!("cannot write {}", file.display()))?;
+    }
     let encodings = encodings()?;
     for name in ENCODINGS {
-        let file = encodings.join(name);
-        archive.file(&archived(&file), &read(&file)?)?;
+        copy(&encodings.join(name), &root, &encodings.join(name))?;
     }
-    let mut libraries = BTreeSet::new();
     for (name, path) in &programs {
-        archive.file(&format!("bin/{name}"), &read(path)?)?;
-        libraries.extend(shared_libraries(path)?);
+        copy(path, &root, &Path::new("/bin").join(name))?;
+        for library in shared_libraries(path)? {
+            copy(Path::new(&library), &root, Path::new(&library))?;
+        }
     }
-    for library in libraries {
-        let library = Path::new(&library);
-        archive.file(&archived(library), &read(library)?)?;
-    }
-    archive.finish()
+    let packed =
+        File::create(archive).with_context(|| format!("cannot make {}", archive.display()))?;
+    let pack = "find . | busybox cpio -o -H newc -R 0:0";
+    run(Command::new("sh")
+        .args(["-c", pack])
+        .current_dir(&root)
+        .stdout(packed))
 }
 
-/// How a file of this machine is called in the archive.
-fn archived(file: &Path) -> String {
-    let name = file.to_string_lossy();
-    name.trim_start_matches('/').to_owned()
+/// Copies a file to a place below a machine's root.
+fn copy(file: &Path, root: &Path, place: &Path) -> Result<()> {
+    let made = root.join(place.strip_prefix("/").unwrap_or(place));
+    let folder = made.parent().context("a file lies in a folder")?;
+    fs::create_dir_all(folder)
+        .and_then(|()| fs::copy(file, &made))
+        .with_context(|| format!("cannot copy {} to {}", file.display(), made.display()))?;
+    Ok(())
 }
 
 /// The folder of Python's encodings.
@@ -359,17 +374,14 @@ fn library_paths(listed: &str) -> Vec<String> {
 
 /// The programs of the BPF object that ships.
 fn programs(workspace: &Workspace) -> Result<Vec<String>> {
-    let bytes = read(&workspace.root.join(bpf::OBJECT))?;
+    let object = workspace.root.join(bpf::OBJECT);
+    let bytes = fs::read(&object).with_context(|| format!("cannot read {}", object.display()))?;
     let file = object::File::parse(&*bytes).context("the BPF object is no object")?;
     let code = Code::read(&file)?;
     Ok(code
         .programs()
         .map(|program| program.name.clone())
         .collect())
-}
-
-fn read(path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 #[cfg(test)]
