@@ -6,233 +6,71 @@ use std::path::Path;
 
 use crate::source::Source;
 
-/// A module of the userspace crate, and the modules that it may use. Whatever has no row may use, and be used by, nobody.
-const ARROWS: &[(&str, &[&str])] = &[
-    (
-        "main",
-        &["allocator", "cli", "inspect", "pipeline", "plan", "session"],
-    ),
-    (
-        "cli",
-        &[
-            "raw_recording",
-            "clock",
-            "debuginfod",
-            "diff",
-            "output",
-            "plan",
-            "probe",
-            "profile",
-            "send",
-            "store",
-            "symbolize",
-        ],
-    ),
-    (
-        "session",
-        &[
-            "allocator",
-            "caller",
-            "cgroups",
-            "desktop",
-            "kernel",
-            "machine",
-            "object",
-            "output",
-            "overhead",
-            "pipeline",
-            "plan",
-            "probe",
-            "process",
-            "profile",
-            "report",
-            "runtime",
-            "symbolize",
-            "targets",
-            "text",
-            "unwind",
-            "usage",
-        ],
-    ),
-    (
-        "pipeline",
-        &[
-            "allocator",
-            "clock",
-            "code",
-            "debuginfod",
-            "desktop",
-            "diff",
-            "input",
-            "kernel",
-            "live",
-            "object",
-            "output",
-            "plan",
-            "probe",
-            "process",
-            "profile",
-            "raw_recording",
-            "report",
-            "runtime",
-            "send",
-            "store",
-            "symbolize",
-            "targets",
-            "text",
-            "unwind",
-            "usage",
-        ],
-    ),
-    (
-        "inspect",
-        &["debuginfod", "object", "report", "symbolize", "unwind"],
-    ),
-    (
-        "report",
-        &[
-            "debuginfod",
-            "object",
-            "plan",
-            "probe",
-            "process",
-            "profile",
-            "symbolize",
-            "text",
-            "unwind",
-            "usage",
-        ],
-    ),
-    (
-        "targets",
-        &[
-            "machine",
-            "object",
-            "overhead",
-            "plan",
-            "probe",
-            "process",
-            "profile",
-            "symbolize",
-        ],
-    ),
-    (
-        "plan",
-        &[
-            "clock",
-            "debuginfod",
-            "diff",
-            "output",
-            "probe",
-            "profile",
-            "send",
-            "store",
-            "symbolize",
-        ],
-    ),
-    (
-        "kernel",
-        &[
-            "cgroups", "machine", "probe", "process", "profile", "targets", "unwind",
-        ],
-    ),
-    (
-        "symbolize",
-        &["allocator", "code", "object", "process", "profile"],
-    ),
-    ("parquet_schema", &[]),
-    (
-        "input",
-        &[
-            "allocator",
-            "clock",
-            "parquet_schema",
-            "pprof",
-            "profile",
-            "text",
-        ],
-    ),
-    ("live", &["output", "profile", "text"]),
-    (
-        "output",
-        &[
-            "caller",
-            "diff",
-            "parquet_schema",
-            "pprof",
-            "profile",
-            "text",
-        ],
-    ),
-    (
-        "unwind",
-        &[
-            "code", "kernel", "object", "process", "profile", "runtime", "targets",
-        ],
-    ),
-    ("runtime", &["object", "process", "profile"]),
-    ("code", &["object"]),
-    ("probe", &["output", "profile"]),
-    ("debuginfod", &["object"]),
-    ("process", &["object", "profile"]),
-    ("raw_recording", &["clock", "object", "profile"]),
-    ("send", &["clock", "output", "profile", "store", "usage"]),
-    ("store", &["clock", "profile"]),
-    ("clock", &[]),
-    ("machine", &[]),
-    ("overhead", &[]),
-    ("usage", &[]),
-    ("cgroups", &["machine", "object", "profile"]),
-    ("desktop", &["caller"]),
-    ("allocator", &[]),
-    ("caller", &[]),
-    ("diff", &["profile"]),
-    ("pprof", &[]),
-    ("object", &[]),
-    ("profile", &["text"]),
-    ("text", &[]),
-];
+/// Rows of a module of the userspace crate and the modules that it may use. Whatever has no row may use, and be used by, nobody.
+const ARROWS: &str = "\
+main: allocator cli inspect pipeline plan session
+cli: raw_recording clock debuginfod diff output plan probe profile send store symbolize
+session: allocator caller cgroups desktop kernel machine object output overhead pipeline plan probe process profile report \
+    runtime symbolize targets text unwind usage
+pipeline: allocator clock code debuginfod desktop diff input kernel live object output plan probe process profile \
+    raw_recording report runtime send store symbolize targets text unwind usage
+inspect: debuginfod object report symbolize unwind
+report: debuginfod object plan probe process profile symbolize text unwind usage
+targets: machine object overhead plan probe process profile symbolize
+plan: clock debuginfod diff output probe profile send store symbolize
+kernel: cgroups machine probe process profile targets unwind
+symbolize: allocator code object process profile
+parquet_schema:
+input: allocator clock parquet_schema pprof profile text
+live: output profile text
+output: caller diff parquet_schema pprof profile text
+unwind: code kernel object process profile runtime targets
+runtime: object process profile
+code: object
+probe: output profile
+debuginfod: object
+process: object profile
+raw_recording: clock object profile
+send: clock output profile store usage
+store: clock profile
+clock:
+machine:
+overhead:
+usage:
+cgroups: machine object profile
+desktop: caller
+allocator:
+caller:
+diff: profile
+pprof:
+object:
+profile: text
+text:";
 
-/// A crate that has one door in userspace: the files or folders that may name it.
-const DOORS: &[(&str, &[&str])] = &[
-    ("aya", &["kernel"]),
-    ("aya_log", &["kernel/logs"]),
-    ("blazesym", &["symbolize"]),
-    ("nix", &["session"]),
-    ("base64", &["output/html", "output/request", "output/svg"]),
-    (
-        "iced_x86",
-        &["code/x86_64", "runtime/x86_64", "unwind/x86_64"],
-    ),
-    ("inferno", &["output/svg/classic"]),
-    ("clap", &["cli"]),
-    ("jiff", &["clock"]),
-    // The second is a test.
-    (
-        "opentelemetry_proto",
-        &["output/otlp", "output/request", "process/context"],
-    ),
-    ("parquet", &["input/parquet_file", "output/parquet_file"]),
-    (
-        "prost",
-        &[
-            "input/pprof",
-            "output",
-            "pprof",
-            "process/context",
-            "raw_recording",
-        ],
-    ),
-    ("ratatui", &["live"]),
-    ("regex", &["output/text_style", "profile/select"]),
-    ("statrs", &["diff/stats"]),
-    ("tokio", &["session"]),
-    ("toml", &["cli/service"]),
-    ("prometheus_client", &["send/board"]),
-    ("sd_notify", &["send/board"]),
-    ("httparse", &["send/board"]),
-    ("ureq", &["debuginfod", "send/client"]),
-];
+/// Rows of a crate that has one door in userspace, and of the files or folders that may name it. The last of opentelemetry_proto
+/// is a test.
+const DOORS: &str = "\
+aya: kernel
+aya_log: kernel/logs
+blazesym: symbolize
+nix: session
+base64: output/html output/request output/svg
+iced_x86: code/x86_64 runtime/x86_64 unwind/x86_64
+inferno: output/svg/classic
+clap: cli
+jiff: clock
+opentelemetry_proto: output/otlp output/request process/context
+parquet: input/parquet_file output/parquet_file
+prost: input/pprof output pprof process/context raw_recording
+ratatui: live
+regex: output/text_style profile/select
+statrs: diff/stats
+tokio: session
+toml: cli/service
+prometheus_client: send/board
+sd_notify: send/board
+httparse: send/board
+ureq: debuginfod send/client";
 
 /// The files that may hold `unsafe`, each for the reason that its first lines give.
 const UNSAFE: &[&str] = &[
@@ -319,6 +157,13 @@ pub(crate) fn warnings(sources: &[Source]) -> Vec<String> {
     warnings
 }
 
+/// The rest of a table's row, word by word.
+fn row<'table>(table: &'table str, name: &str) -> Option<Vec<&'table str>> {
+    let mut rows = table.lines().filter_map(|line| line.split_once(':'));
+    let (_, rest) = rows.find(|(first, _)| *first == name)?;
+    Some(rest.split_whitespace().collect())
+}
+
 fn holds_unsafe(source: &Source) -> bool {
     source.paths().iter().any(|path| path[0] == "unsafe")
 }
@@ -340,9 +185,8 @@ impl Place {
 
     /// Objection to using the path `used` here, if there is one.
     fn objection(&self, used: &[String]) -> Option<String> {
-        let door = DOORS.iter().find(|(name, _)| *name == used[0]);
-        if let Some((name, folders)) = door.filter(|_| used.len() > 1) {
-            let module = self.module.join("/");
+        let (name, module) = (&used[0], self.module.join("/"));
+        if let Some(folders) = row(DOORS, name).filter(|_| used.len() > 1) {
             let within =
                 |folder: &&str| module == **folder || module.starts_with(&format!("{folder}/"));
             return (!folders.iter().any(within))
@@ -350,9 +194,8 @@ impl Place {
         }
         let here = self.module.first()?;
         let other = self.neighbour(used)?;
-        let known = |name: &str| ARROWS.iter().find(|(module, _)| *module == name);
-        known(other)?;
-        let allowed = known(here).is_some_and(|(_, allowed)| allowed.contains(&other));
+        row(ARROWS, other)?;
+        let allowed = row(ARROWS, here).is_some_and(|allowed| allowed.contains(&other));
         (here != other && here != "lib" && !allowed)
             .then(|| format!("uses {other}, which {here} may not"))
     }
