@@ -39,134 +39,117 @@ const IP: u16 = super::arch::RETURN_ADDRESS;
 /// The most operations in any known shape.
 const MOST: usize = 9;
 
-type Op<'a> = Operation<EndianSlice<'a, LittleEndian>>;
+/// An operation, as far as known shapes have it.
+#[derive(Clone, Copy)]
+enum Op {
+    /// Pushes register + offset.
+    Register(u16, i64),
+    /// Pushes a number.
+    Number(u64),
+    /// Reads the word at the address on top.
+    Word,
+    /// Adds to what is on top.
+    Add(u64),
+    /// Any without operands: its name says what it does to the numbers on top.
+    Drop,
+    And,
+    Ge,
+    Mul,
+    Plus,
+    Shl,
+}
+
+impl Op {
+    fn of(operation: &Operation<EndianSlice<'_, LittleEndian>>) -> Option<Self> {
+        Some(match *operation {
+            Operation::RegisterOffset {
+                register, offset, ..
+            } => Self::Register(register.0, offset),
+            Operation::UnsignedConstant { value } => Self::Number(value),
+            Operation::Deref {
+                size: 8,
+                space: false,
+                ..
+            } => Self::Word,
+            Operation::PlusConstant { value } => Self::Add(value),
+            Operation::Drop => Self::Drop,
+            Operation::And => Self::And,
+            Operation::Ge => Self::Ge,
+            Operation::Mul => Self::Mul,
+            Operation::Plus => Self::Plus,
+            Operation::Shl => Self::Shl,
+            _ => return None,
+        })
+    }
+}
 
 impl Expression {
     pub(super) fn read(
         expression: gimli::Expression<EndianSlice<'_, LittleEndian>>,
         encoding: gimli::Encoding,
     ) -> Self {
-        let mut operations = [Op::Nop; MOST];
+        let mut operations = [Op::Drop; MOST];
         let mut count = 0;
         let mut iter = expression.operations(encoding);
         while let Ok(Some(operation)) = iter.next() {
-            let Some(place) = operations.get_mut(count) else {
+            let (Some(place), Some(known)) = (operations.get_mut(count), Op::of(&operation)) else {
                 return Self::Other;
             };
-            *place = operation;
+            *place = known;
             count += 1;
         }
-        operations.get(..count).map_or(Self::Other, shape)
+        shape(&operations[..count])
     }
 }
 
-fn shape(operations: &[Op<'_>]) -> Expression {
-    use Operation::{
-        And, Deref, Drop, Ge, Mul, Plus, PlusConstant, RegisterOffset, Shl, UnsignedConstant,
-    };
+fn shape(operations: &[Op]) -> Expression {
+    use Op::{Add, And, Drop, Ge, Mul, Number, Plus, Register, Shl, Word};
     match *operations {
         // Where a register is saved. The expression may first drop the CFA it was given.
-        [
-            RegisterOffset {
-                register, offset, ..
-            },
-        ]
-        | [
-            Drop,
-            RegisterOffset {
-                register, offset, ..
-            },
-        ] => Expression::Place {
-            register: register.0,
-            offset,
-        },
+        [Register(register, offset)] | [Drop, Register(register, offset)] => {
+            Expression::Place { register, offset }
+        }
         // A saved stack pointer, as in functions that realign their stack.
-        [
-            RegisterOffset {
-                register, offset, ..
-            },
-            Deref {
-                size: 8,
-                space: false,
-                ..
-            },
-        ] => Expression::Memory {
-            register: register.0,
+        [Register(register, offset), Word] => Expression::Memory {
+            register,
             offset,
             addend: 0,
         },
-        [
-            RegisterOffset {
-                register, offset, ..
-            },
-            Deref {
-                size: 8,
-                space: false,
-                ..
-            },
-            PlusConstant { value },
-        ]
+        [Register(register, offset), Word, Add(value)]
         // The same in SBCL's assembly, where it enters Lisp.
-        | [
-            RegisterOffset {
-                register, offset, ..
-            },
-            Deref {
-                size: 8,
-                space: false,
-                ..
-            },
-            UnsignedConstant { value },
-            Plus,
-        ] => Expression::Memory {
-            register: register.0,
+        | [Register(register, offset), Word, Number(value), Plus] => Expression::Memory {
+            register,
             offset,
             addend: value.cast_signed(),
         },
         // OpenSSL's multiplication, which saves it behind a variable number of words.
         [
-            RegisterOffset {
-                register, offset, ..
-            },
-            RegisterOffset {
-                register: index,
-                offset: 0,
-                ..
-            },
-            UnsignedConstant { value: 8 },
+            Register(register, offset),
+            Register(index, 0),
+            Number(8),
             Mul,
             Plus,
-            Deref {
-                size: 8,
-                space: false,
-                ..
-            },
-            PlusConstant { value },
+            Word,
+            Add(value),
         ] => Expression::IndexedMemory {
-            register: register.0,
+            register,
             offset,
-            index: index.0,
+            index,
             addend: value.cast_signed(),
         },
         // The expression that linkers write for procedure linkage tables.
         [
-            RegisterOffset {
-                register, offset, ..
-            },
-            RegisterOffset {
-                register: gimli::Register(IP),
-                offset: 0,
-                ..
-            },
-            UnsignedConstant { value: 15 },
+            Register(register, offset),
+            Register(IP, 0),
+            Number(15),
             And,
-            UnsignedConstant { value: threshold },
+            Number(threshold),
             Ge,
-            UnsignedConstant { value: 3 },
+            Number(3),
             Shl,
             Plus,
         ] => Expression::Linkage {
-            register: register.0,
+            register,
             offset,
             threshold,
         },
