@@ -29,7 +29,7 @@ struct Made {
     three: u64,
 }
 
-fn made(flags: &[&str]) -> Option<Made> {
+fn made(flags: &[&str]) -> Made {
     let shop = Workshop::new();
     let linked = [
         "-O1",
@@ -43,7 +43,7 @@ fn made(flags: &[&str]) -> Option<Made> {
         "-Wl,-Ttext=0xffffffff81000000",
     ];
     let flags: Vec<&str> = linked.iter().chain(flags).copied().collect();
-    let file = shop.compile("gcc", "vmlinux", KERNEL, &flags)?;
+    let file = shop.compile("gcc", "vmlinux", KERNEL, &flags);
     let bytes = fs::read(&file).unwrap();
     let object = ::object::File::parse(bytes.as_slice()).unwrap();
     let address = |name: &str| {
@@ -69,13 +69,13 @@ fn made(flags: &[&str]) -> Option<Made> {
         debug: vec![shop.path("nowhere"), file],
     };
     let [one, two, three] = ["do_one", "do_two", "do_three"].map(address);
-    Some(Made {
+    Made {
         shop,
         files,
         one,
         two,
         three,
-    })
+    }
 }
 
 impl Made {
@@ -117,9 +117,7 @@ impl Made {
 
 #[test]
 fn kernel_functions_have_lines_at_any_load_address_and_modules_none() {
-    let Some(made) = made(&["-g"]) else {
-        return;
-    };
+    let made = made(&["-g"]);
     let (names, lining) = made.lined();
     let expected = ["do_one (vmlinux.c:2)", "do_two (vmlinux.c:3)", "fuse_read"];
     assert_eq!(names, expected.map(|name| Some(name.to_owned())));
@@ -135,9 +133,7 @@ fn kernel_functions_have_lines_at_any_load_address_and_modules_none() {
 
 #[test]
 fn instructions_of_the_kernel_have_the_lines_of_what_was_compiled_in() {
-    let Some(made) = made(&["-g"]) else {
-        return;
-    };
+    let made = made(&["-g"]);
     let lines = KernelLines::new(made.files.clone(), SymbolMemory::default(), None);
     let addresses: Vec<u64> = (made.three..made.three + 8).collect();
     let all = lines.within("do_three", &addresses);
@@ -168,9 +164,7 @@ fn instructions_of_the_kernel_have_the_lines_of_what_was_compiled_in() {
 
 #[test]
 fn a_debug_file_must_match_the_running_kernel() {
-    let Some(mut made) = made(&["-g"]) else {
-        return;
-    };
+    let mut made = made(&["-g"]);
     let mut notes = fs::read(&made.files.notes).unwrap();
     notes[20] ^= 1;
     fs::write(&made.files.notes, &notes).unwrap();
@@ -184,9 +178,7 @@ fn a_debug_file_must_match_the_running_kernel() {
 
 #[test]
 fn a_file_without_debug_information_is_skipped() {
-    let Some(mut made) = made(&[]) else {
-        return;
-    };
+    let mut made = made(&[]);
     let found = made.shop.path("vmlinux");
     assert_eq!(made.without_lines(), KernelLining::Another { found });
     made.files.debug.pop();
@@ -196,9 +188,7 @@ fn a_file_without_debug_information_is_skipped() {
 
 #[test]
 fn a_kernel_with_a_hidden_or_wrong_load_address_has_no_lines() {
-    let Some(made) = made(&["-g"]) else {
-        return;
-    };
+    let made = made(&["-g"]);
     fs::write(&made.files.symbols, "0000000000000000 T _text\n").unwrap();
     assert_eq!(made.without_lines(), KernelLining::Hidden);
     // One function further, the names do not agree.
@@ -210,9 +200,7 @@ fn a_kernel_with_a_hidden_or_wrong_load_address_has_no_lines() {
 
 #[test]
 fn a_missing_kernel_debug_file_is_fetched_by_build_id() {
-    let Some(mut made) = made(&["-g"]) else {
-        return;
-    };
+    let mut made = made(&["-g"]);
     let file = made.files.debug.pop().unwrap();
     let elf = Elf::read(&File::open(&file).unwrap()).unwrap();
     let asked = RefCell::new(Vec::new());
@@ -246,7 +234,7 @@ fn a_missing_kernel_debug_file_is_fetched_by_build_id() {
     assert_eq!(asked.borrow().len(), 2);
     // One without debug information is no help, nor is one of another build, nor none.
     let wanted = made.shop.path("nowhere");
-    assert!(made.shop.run("strip", ["-g", "-o", "bare", "vmlinux"]));
+    made.shop.run("strip", ["-g", "-o", "bare", "vmlinux"]);
     let other = Path::new("/proc/self/exe");
     for given in [&made.shop.path("bare"), other, &wanted] {
         let (names, lining) = made.lined_from(Some(&gives(given)));

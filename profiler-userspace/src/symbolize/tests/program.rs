@@ -17,14 +17,14 @@ impl Workshop {
         self.0.path().join(name)
     }
 
-    /// Compiles a source into a program or library of that name; none, said so, without the compiler.
+    /// Compiles a source into a program or library of that name.
     pub(in crate::symbolize) fn compile(
         &self,
         compiler: &str,
         name: &str,
         source: &str,
         args: &[&str],
-    ) -> Option<PathBuf> {
+    ) -> PathBuf {
         let extension = match compiler {
             "rustc" => "rs",
             "g++" => "cc",
@@ -33,18 +33,23 @@ impl Workshop {
         let path = self.path(&format!("{name}.{extension}"));
         std::fs::write(&path, source).unwrap();
         let program = self.path(name);
-        self.run(
-            compiler,
-            args.iter()
-                .copied()
-                .chain(["-o", program.to_str().unwrap(), path.to_str().unwrap()]),
-        )
-        .then_some(program)
+        let files = ["-o", program.to_str().unwrap(), path.to_str().unwrap()];
+        self.run(compiler, args.iter().copied().chain(files));
+        program
+    }
+
+    /// Runs a tool, of those that building needs, to its success.
+    pub(in crate::symbolize) fn run<'a>(
+        &self,
+        tool: &str,
+        args: impl IntoIterator<Item = &'a str>,
+    ) {
+        assert!(self.can_run(tool, args), "{tool} is not installed");
     }
 
     /// Runs a tool to its success; says so and returns `false` if it is not installed.
     #[expect(clippy::print_stdout, reason = "tests say what they skip")]
-    pub(in crate::symbolize) fn run<'a>(
+    pub(in crate::symbolize) fn can_run<'a>(
         &self,
         tool: &str,
         args: impl IntoIterator<Item = &'a str>,

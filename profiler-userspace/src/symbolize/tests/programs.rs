@@ -7,9 +7,7 @@ use crate::process::Processes;
 #[test]
 fn functions_have_names_after_their_program_exits() {
     let shop = Workshop::new();
-    let Some(program) = shop.compile("gcc", "two", TWO_FUNCTIONS, &["-O1"]) else {
-        return;
-    };
+    let program = shop.compile("gcc", "two", TWO_FUNCTIONS, &["-O1"]);
     let mut running = Running::start(&program);
     let found = running.addresses();
     let mut processes = Processes::new();
@@ -25,9 +23,7 @@ fn functions_have_names_after_their_program_exits() {
 #[test]
 fn names_that_are_kept_outlive_their_file() {
     let shop = Workshop::new();
-    let Some(program) = shop.compile("gcc", "two", TWO_FUNCTIONS, &["-O1"]) else {
-        return;
-    };
+    let program = shop.compile("gcc", "two", TWO_FUNCTIONS, &["-O1"]);
     let mut running = Running::start(&program);
     let found = running.addresses();
     let mut processes = Processes::new();
@@ -58,9 +54,7 @@ fn names_that_are_kept_outlive_their_file() {
 fn a_stripped_function_is_shown_by_its_object_and_address() {
     let shop = Workshop::new();
     let flags = ["-O1", "-s", "-no-pie", "-Wl,-Ttext-segment=0x10000000"];
-    let Some(program) = shop.compile("gcc", "bare prog", TWO_FUNCTIONS, &flags) else {
-        return;
-    };
+    let program = shop.compile("gcc", "bare prog", TWO_FUNCTIONS, &flags);
     let mut running = Running::start(&program);
     let inner = running.addresses()[0];
     let mut processes = Processes::new();
@@ -75,10 +69,7 @@ fn a_stripped_function_is_shown_by_its_object_and_address() {
 #[test]
 fn exported_functions_of_a_stripped_program_have_names() {
     let shop = Workshop::new();
-    let Some(program) = shop.compile("gcc", "exports", TWO_FUNCTIONS, &["-O1", "-s", "-rdynamic"])
-    else {
-        return;
-    };
+    let program = shop.compile("gcc", "exports", TWO_FUNCTIONS, &["-O1", "-s", "-rdynamic"]);
     let mut running = Running::start(&program);
     let outer = running.addresses()[1];
     assert_eq!(
@@ -113,9 +104,7 @@ fn an_exported_function_without_a_size_ends_where_another_begins() {
         "-no-pie",
         "-Wl,-Ttext-segment=0x10000000",
     ];
-    let Some(program) = shop.compile("gcc", "sizeless", ASSEMBLY, &flags) else {
-        return;
-    };
+    let program = shop.compile("gcc", "sizeless", ASSEMBLY, &flags);
     let mut running = Running::start(&program);
     let [exported, taken] = running.addresses()[..] else {
         panic!("it prints two addresses");
@@ -148,13 +137,8 @@ fn an_exported_function_without_a_size_ends_where_another_begins() {
 #[test]
 fn exported_functions_missing_from_the_full_table_have_names() {
     let shop = Workshop::new();
-    if shop
-        .compile("gcc", "full", TWO_FUNCTIONS, &["-O1", "-rdynamic"])
-        .is_none()
-        || !shop.run("strip", ["--keep-symbol=inner", "-o", "partly", "full"])
-    {
-        return;
-    }
+    shop.compile("gcc", "full", TWO_FUNCTIONS, &["-O1", "-rdynamic"]);
+    shop.run("strip", ["--keep-symbol=inner", "-o", "partly", "full"]);
     let mut running = Running::start(&shop.path("partly"));
     let found = running.addresses();
     let stack = [found[0] + 1, found[1] + 2];
@@ -167,9 +151,7 @@ fn exported_functions_missing_from_the_full_table_have_names() {
 #[test]
 fn a_deleted_program_that_runs_has_names() {
     let shop = Workshop::new();
-    let Some(program) = shop.compile("gcc", "gone", TWO_FUNCTIONS, &["-O1"]) else {
-        return;
-    };
+    let program = shop.compile("gcc", "gone", TWO_FUNCTIONS, &["-O1"]);
     let mut running = Running::start(&program);
     let inner = running.addresses()[0];
     std::fs::remove_file(&program).unwrap();
@@ -186,18 +168,14 @@ fn a_deleted_program_that_runs_has_names() {
 #[test]
 fn a_replaced_program_gives_no_names() {
     let shop = Workshop::new();
-    let Some(program) = shop.compile("gcc", "old", TWO_FUNCTIONS, &["-O1"]) else {
-        return;
-    };
+    let program = shop.compile("gcc", "old", TWO_FUNCTIONS, &["-O1"]);
     let mut running = Running::start(&program);
     let inner = running.addresses()[0];
     let mut processes = Processes::new();
     processes.see(running.process_key());
     running.end();
     let renamed = TWO_FUNCTIONS.replace("inner", "false_name");
-    let Some(new) = shop.compile("gcc", "new", &renamed, &["-O1"]) else {
-        return;
-    };
+    let new = shop.compile("gcc", "new", &renamed, &["-O1"]);
     std::fs::rename(new, program).unwrap();
     let name = names(&mut processes, running.process_key(), &[inner]).remove(0);
     assert!(name.starts_with("[old+0x"), "{name}");
@@ -225,9 +203,7 @@ int main(void) { if (next() == -1) return 1; caller(); }
         "-fno-toplevel-reorder",
         "-falign-functions=1",
     ];
-    let Some(program) = shop.compile("gcc", "never", source, &flags) else {
-        return;
-    };
+    let program = shop.compile("gcc", "never", source, &flags);
     let mut running = Running::start(&program);
     let back = running.addresses()[0];
     let mut processes = Processes::new();
@@ -261,9 +237,7 @@ fn main() {
     ] {
         let mut args = vec!["--edition=2021", "-O", "--crate-name=rusty"];
         args.extend(scheme);
-        let Some(program) = shop.compile("rustc", "rusty", rust, &args) else {
-            return;
-        };
+        let program = shop.compile("rustc", "rusty", rust, &args);
         let mut running = Running::start(&program);
         let found = running.addresses();
         let named = names(
@@ -290,9 +264,7 @@ int main() {
     return deep::plain({1}, 'c') + deep::Box<long>::twice(2);
 }
 "#;
-    let Some(program) = shop.compile("g++", "cpp", cpp, &["-O1"]) else {
-        return;
-    };
+    let program = shop.compile("g++", "cpp", cpp, &["-O1"]);
     let mut running = Running::start(&program);
     let found = running.addresses();
     let named = names(
@@ -310,9 +282,7 @@ fn a_program_in_another_root_directory_has_names() {
     }
     let shop = Workshop::new();
     // Moved within a mount namespace of its own, so that its path exists for it alone.
-    let Some(program) = shop.compile("gcc", "inside", TWO_FUNCTIONS, &["-O1", "-static"]) else {
-        return;
-    };
+    let program = shop.compile("gcc", "inside", TWO_FUNCTIONS, &["-O1", "-static"]);
     let script = shop.path("enter.sh");
     let hidden = shop.path("hidden");
     std::fs::create_dir(&hidden).unwrap();
