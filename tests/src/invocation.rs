@@ -118,7 +118,7 @@ impl Invocation {
         thread::sleep(Duration::from_secs_f64(seconds));
         workload.signal(Signal::USR2);
         running.signal(Signal::INT);
-        let run = running.finish().expect_no_panic().expect_code(0);
+        let run = running.finish().expect_code(0);
         (run, workload.stop())
     }
 
@@ -129,7 +129,7 @@ impl Invocation {
         running.wait_until_all_attached();
         workload.proceed();
         let said = workload.stop_by_itself();
-        (running.finish().expect_no_panic().expect_code(0), said)
+        (running.finish().expect_code(0), said)
     }
 
     /// Runs on a workload until that has used so much CPU time meanwhile: so a busy machine gives as many samples of what it does
@@ -141,7 +141,7 @@ impl Invocation {
         let enough = Duration::from_secs_f64(seconds).as_nanos() as u64;
         running.wait_for(|_| workload.cpu_ns().saturating_sub(begin) >= enough);
         running.signal(Signal::INT);
-        running.finish().expect_no_panic().expect_code(0)
+        running.finish().expect_code(0)
     }
 
     /// Runs to the end.

@@ -33,18 +33,19 @@ impl Run {
             .expect("a process that ended has a code or a signal")
     }
 
-    /// Panics unless the run ended with `code`.
+    /// Panics unless the run ended with `code`, and without a panic of its own.
     #[track_caller]
     pub fn expect_code(self, code: i32) -> Self {
-        if self.code() != code {
+        let run = self.expect_no_panic();
+        if run.code() != code {
             broken(&format!(
                 "exit code of `{}` is {}, not {code}; stderr:\n{}",
-                self.line,
-                self.code(),
-                self.stderr
+                run.line,
+                run.code(),
+                run.stderr
             ));
         }
-        self
+        run
     }
 
     /// Panics unless stderr holds `part`, whatever the case of the letters.

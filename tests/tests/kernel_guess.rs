@@ -19,7 +19,6 @@ fn profile(arguments: &[&str], flags: &str) -> Run {
         .flag("-p", workload.pid())
         .args(flags)
         .run()
-        .expect_no_panic()
         .expect_code(0)
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use flame_bpf_tests::{Folded, Invocation, Program, kernel_test, require};
+use flame_bpf_tests::{Folded, Invocation, Program, kernel_test, profile, require};
 
 /// Whether a program is installed, and what to do if it is not.
 fn has(program: &str, package: &str) -> Result<(), String> {
@@ -34,7 +34,6 @@ fn rendered(file: &Path, kind: &str) -> Folded {
         .arg(file.display())
         .arg("-f")
         .run()
-        .expect_no_panic()
         .expect_code(0)
         .expect_stderr(&format!("input: {kind}: "));
     let folded = run.folded();
@@ -116,13 +115,10 @@ fn bpftrace_maps_of_this_machine_are_read() {
 #[kernel_test]
 fn a_recording_shows_what_is_selected_and_says_what_is_not() {
     let workload = Program::c("shares").start(&[]);
-    let run = Invocation::new(
+    let run = profile(
         "-f -v -F 997 -d 1 --focus ^alpha$ --ignore nothing_is_called_so --root-at ^alpha$",
+        &workload,
     )
-    .flag("-p", workload.pid())
-    .run()
-    .expect_no_panic()
-    .expect_code(0)
     .expect_stderr("not shown: ")
     .expect_stderr("no frame matches --focus ^alpha$");
     let folded = run.folded();

@@ -15,7 +15,7 @@ fn run(verbosity: &str) -> (u32, flame_bpf_tests::Run) {
         .flag("-p", pid)
         .args(verbosity)
         .run();
-    (pid, run.expect_no_panic().expect_code(0))
+    (pid, run.expect_code(0))
 }
 
 #[kernel_test]

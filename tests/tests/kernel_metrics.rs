@@ -124,7 +124,7 @@ fn prometheus_has_what_the_service_counts() {
     let samples = prometheus.sum(&recorded).expect("some were scraped");
     assert_eq!(get(listen, "/healthz").as_deref(), Some("ok\n"));
     running.signal(Signal::TERM);
-    let run = running.finish().expect_no_panic().expect_code(0);
+    let run = running.finish().expect_code(0);
     run.lossless_balance().assert_even();
     // Only windows that have ended are counted there.
     let all = run.balance();

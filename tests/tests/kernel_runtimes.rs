@@ -21,7 +21,6 @@ fn record(flags: &str, command: &str) -> Folded {
         .path("-o", &path)
         .command(Path::new("/bin/sh"), &["-c", command])
         .run()
-        .expect_no_panic()
         .expect_code(0);
     run.lossless_balance();
     run.folded_file(&path)

@@ -29,7 +29,7 @@ fn wait_until(is_so: impl Fn() -> bool) {
 
 fn ended(running: Running) -> Run {
     running.signal(Signal::TERM);
-    let run = running.finish().expect_no_panic().expect_code(0);
+    let run = running.finish().expect_code(0);
     run.lossless_balance().assert_even();
     run
 }
@@ -183,7 +183,7 @@ fn options_are_read_again_unless_they_are_wrong() {
     let before = server.requests();
     wait_until(|| server.requests() > before);
     running.signal(Signal::TERM);
-    let run = running.finish().expect_no_panic().expect_code(0);
+    let run = running.finish().expect_code(0);
     assert!(
         run.stderr.contains("options stay as they are"),
         "{}",
@@ -213,7 +213,6 @@ fn rendered(path: &Path) -> Stacks {
     let run = Invocation::new("render -f")
         .arg(path.display())
         .run()
-        .expect_no_panic()
         .expect_code(0);
     stacks::of_folded(&run.stdout)
 }
@@ -281,7 +280,7 @@ fn waits_are_stored_beside_samples() {
     running.wait_until_attached();
     std::thread::sleep(Duration::from_secs(3));
     running.signal(Signal::TERM);
-    let run = running.finish().expect_no_panic().expect_code(0);
+    let run = running.finish().expect_code(0);
     for balance in [run.balance(), run.balance_of("off-CPU")] {
         balance.assert_lossless();
     }

@@ -41,7 +41,7 @@ fn assert_named(folded: &Folded, comm: &str, module: &str) {
 /// Three seconds of the whole machine.
 fn record_all() -> Run {
     let run = Invocation::new("-v -f -a -F 997 -d 3").run();
-    run.expect_no_panic().expect_code(0)
+    run.expect_code(0)
 }
 
 #[kernel_test]
@@ -70,7 +70,6 @@ fn short_programs_have_names_without_unwind_tables() {
     let _storm = Program::c("forkstorm").start(&["1000", "500", "5"]);
     let folded = Invocation::new("-f -a -F 997 -d 2 --call-graph fp")
         .run()
-        .expect_no_panic()
         .expect_code(0)
         .folded();
     // A frame pointer that holds something else leads nowhere, but not in the program's own code.
@@ -119,7 +118,7 @@ fn new_processes_do_not_wake_the_recorder_one_by_one() {
         thread::sleep(Duration::from_secs(SECONDS));
         let waits = waits(running.pid()) - waits_before;
         let storm = begun() - begun_before;
-        let run = running.finish().expect_no_panic().expect_code(0);
+        let run = running.finish().expect_code(0);
         run.balance().assert_lossless();
         let own = |stack: &Stack| stack.root() == "forkstorm";
         assert!(run.folded().any(own), "{flags}");
@@ -137,7 +136,7 @@ fn short_waits_of_short_programs_have_names() {
     running.wait_until_attached();
     // Of what waited before that, user space reads what it still finds.
     let _storm = Program::c("execstorm").start(&["200", "1000", "5"]);
-    let folded = running.finish().expect_no_panic().expect_code(0).folded();
+    let folded = running.finish().expect_code(0).folded();
     let theirs = |stack: &Stack| stack.root() == "exe";
     assert!(folded.any(theirs), "{folded}");
     let placed = folded.share_among(theirs, is_placed);
@@ -152,7 +151,6 @@ fn a_command_has_names_from_its_first_instruction_on() {
         .path("-o", &file)
         .command(Program::c("execstorm").path(), &["0", "3000", "5"])
         .run()
-        .expect_no_panic()
         .expect_code(0);
     let folded = run.folded_file(&file);
     assert!(folded.any(|stack| stack.has("program_work")), "{folded}");
@@ -181,7 +179,7 @@ fn programs_deleted_after_milliseconds_have_names() {
         .arg(folder.path())
         .spawn()
         .expect("a shell can be started");
-    let folded = running.finish().expect_no_panic().expect_code(0).folded();
+    let folded = running.finish().expect_code(0).folded();
     script.kill().ok();
     script.wait().ok();
     let theirs = |stack: &Stack| stack.root().starts_with("once");

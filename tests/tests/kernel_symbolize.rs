@@ -5,7 +5,8 @@ use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 
 use flame_bpf_tests::{
-    Folded, Invocation, NEARLY_ALL, Program, Stack, Workload, kernel_test, require, svg_titles,
+    Folded, Invocation, NEARLY_ALL, Program, Stack, Workload, kernel_test, profile, require,
+    svg_titles,
 };
 use tempfile::tempdir;
 
@@ -38,7 +39,6 @@ fn names_are_simplified_or_left_mangled_when_asked_for() {
             .arg(flag)
             .flag("-p", workload.pid())
             .run()
-            .expect_no_panic()
             .expect_code(0)
             .folded()
     };
@@ -57,14 +57,7 @@ fn names_are_simplified_or_left_mangled_when_asked_for() {
 #[kernel_test]
 fn inlined_functions_and_lines_are_shown_when_asked_for() {
     let workload = Program::c_with_debug_information("inlined").start(&[]);
-    let folded = |flags: &str| {
-        Invocation::new(flags)
-            .flag("-p", workload.pid())
-            .run()
-            .expect_no_panic()
-            .expect_code(0)
-            .folded()
-    };
+    let folded = |flags: &str| profile(flags, &workload).folded();
     let plain = folded("-f -F 997 -d 1");
     assert!(
         plain.share(|stack| stack.leaf() == "outermost") > NEARLY_ALL,
@@ -248,7 +241,6 @@ fn record_hostile(workloads: &[Workload]) -> (Folded, Vec<String>) {
         .path("-o", &folded)
         .path("-o", &svg)
         .run()
-        .expect_no_panic()
         .expect_code(0);
     (run.folded_file(&folded), svg_titles(&svg))
 }
@@ -335,7 +327,7 @@ fn hostile_titles_are_escaped() {
         if let Some(title) = title {
             invocation = invocation.flag("--title", title).flag("--subtitle", title);
         }
-        invocation.run().expect_no_panic().expect_code(0);
+        invocation.run().expect_code(0);
         assert!(!svg_titles(&svg).is_empty());
     }
 }

@@ -138,7 +138,6 @@ fn a_call_that_has_not_returned_is_counted_up_to_the_end() {
         .path("-o", &file)
         .command(std::path::Path::new("/bin/sleep"), &["2"])
         .run()
-        .expect_no_panic()
         .expect_code(0);
     run.balance().assert_lossless();
     let folded = run.folded_file(&file);
@@ -156,7 +155,6 @@ fn a_thread_that_ends_within_a_call_ends_the_call() {
             &["-c", "/bin/true; /bin/true"],
         )
         .run()
-        .expect_no_panic()
         .expect_code(0);
     run.balance().assert_lossless();
     let folded = run.folded();
@@ -256,7 +254,6 @@ fn probes_that_exclude_each_other_are_refused() {
     ] {
         Invocation::new(flags)
             .run()
-            .expect_no_panic()
             .expect_code(2)
             .expect_stderr(answer);
     }

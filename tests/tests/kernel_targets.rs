@@ -15,7 +15,7 @@ fn label(frame: &str, word: &str) -> Option<u32> {
 }
 
 fn record(invocation: Invocation) -> Folded {
-    invocation.run().expect_no_panic().expect_code(0).folded()
+    invocation.run().expect_code(0).folded()
 }
 
 #[kernel_test]

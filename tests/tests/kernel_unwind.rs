@@ -14,7 +14,6 @@ fn profile(program: &Program, flags: &str, arguments: &[&str]) -> Folded {
         .flag("-p", workload.pid())
         .args(flags)
         .run()
-        .expect_no_panic()
         .expect_code(0)
         .folded()
 }
@@ -232,11 +231,7 @@ fn the_first_samples_of_a_process_are_complete() {
     let program = Recipe::c("chain").make();
     for _ in 0..5 {
         let workload = program.start(&[]);
-        let folded = Invocation::new("-f -U -F 2999 -d 0.2")
-            .flag("-p", workload.pid())
-            .run()
-            .expect_code(0)
-            .folded();
+        let folded = flame_bpf_tests::profile("-f -U -F 2999 -d 0.2", &workload).folded();
         folded.assert_complete(&TWELVE);
     }
 }

@@ -24,7 +24,6 @@ fn profile(workload: &Workload, duration: &str) -> Folded {
         .flag("-d", duration)
         .flag("-p", workload.pid())
         .run()
-        .expect_no_panic()
         .expect_code(0)
         .folded()
 }
@@ -39,7 +38,7 @@ fn profile_around(workload: &Workload, duration: &str) -> Folded {
     // So that there is something before it, too.
     thread::sleep(Duration::from_millis(800));
     workload.proceed();
-    running.finish().expect_no_panic().expect_code(0).folded()
+    running.finish().expect_code(0).folded()
 }
 
 /// Records a command to its end, which is to be one with `code`.
@@ -48,7 +47,6 @@ fn profile_command(stem: &str, argument: &str, code: i32) -> Folded {
     let run = Invocation::new("-f -U -F 997")
         .command(program.path(), &[argument])
         .run()
-        .expect_no_panic()
         .expect_code(code);
     // The first line is the workload's own `ready`.
     let text = String::from_utf8(run.stdout).expect("folded text is UTF-8");
@@ -161,7 +159,7 @@ fn equal_libraries_at_one_address_have_each_its_own_names() {
         if !flags.contains("-a") {
             invocation = invocation.flag("-p", workload.pid());
         }
-        let run = invocation.run().expect_no_panic().expect_code(0);
+        let run = invocation.run().expect_code(0);
         assert_told_apart(&run.folded(), inner, 0.35);
     }
 }

@@ -2,19 +2,14 @@
 //! whose unwind instructions are in unusual places or missing, frames that were moved.
 
 use flame_bpf_tests::{
-    ALL_BUT_A_FEW, Folded, Invocation, NEARLY_ALL, Program, Recipe, Stack, TWELVE, file_contains,
-    kernel_test, require,
+    ALL_BUT_A_FEW, Folded, NEARLY_ALL, Program, Recipe, Stack, TWELVE, file_contains, kernel_test,
+    require,
 };
 use std::path::Path;
 
 fn profile(program: &Program, arguments: &[&str]) -> Folded {
     let workload = program.start(arguments);
-    Invocation::new("-f -U -F 997 -d 1")
-        .flag("-p", workload.pid())
-        .run()
-        .expect_no_panic()
-        .expect_code(0)
-        .folded()
+    flame_bpf_tests::profile("-f -U -F 997 -d 1", &workload).folded()
 }
 
 /// Panics unless each stack is complete: first along `below`, then, through one more frame, along `above`.
@@ -306,10 +301,7 @@ fn the_caller_of_a_leaf_whose_code_cannot_be_followed_is_looked_for() {
 fn a_function_without_unwind_info_is_passed_by_its_code() {
     for flags in ["", "-fno-omit-frame-pointer"] {
         let workload = gap("gap_middle", flags).start(&[]);
-        let folded = Invocation::new("-f -U -F 997 -d 1")
-            .flag("-p", workload.pid())
-            .run()
-            .expect_code(0)
+        let folded = flame_bpf_tests::profile("-f -U -F 997 -d 1", &workload)
             .expect_stderr("pass code without unwind instructions by what its instructions do")
             .folded();
         folded.assert_honest(&GAP);
@@ -345,11 +337,7 @@ fn code_that_keeps_frame_pointers_has_its_direct_callers_without_being_read() {
 /// Profiles a program for three seconds. Also the number of its functions that were read from their code.
 fn profile_and_functions(program: &Program, flags: &str) -> (Folded, usize) {
     let workload = program.start(&[]);
-    let run = Invocation::new(&format!("-f -U -F 997 -d 3 -v {flags}"))
-        .flag("-p", workload.pid())
-        .run()
-        .expect_no_panic()
-        .expect_code(0);
+    let run = flame_bpf_tests::profile(&format!("-f -U -F 997 -d 3 -v {flags}"), &workload);
     let functions = run
         .stderr
         .split_once(" functions read from their code")
@@ -447,11 +435,7 @@ fn frames_that_lead_astray_show_no_calls_that_were_not_made() {
 fn a_large_file_is_unwound_by_what_it_describes_where_samples_are() {
     let program = Recipe::c("described").make();
     let workload = program.start(&[]);
-    let run = Invocation::new("-f -U -F 997 -d 3 -v")
-        .flag("-p", workload.pid())
-        .run()
-        .expect_no_panic()
-        .expect_code(0);
+    let run = flame_bpf_tests::profile("-f -U -F 997 -d 3 -v", &workload);
     let folded = run.folded();
     let chain = ["main", "outer", "inner", "hot"];
     let in_hot = |stack: &Stack| stack.leaf() == "hot";

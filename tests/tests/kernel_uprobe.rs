@@ -21,7 +21,6 @@ fn count(program: &Program, flags: &str, function: &str) -> Folded {
         .flag("-e", format_args!("uprobe:{function}"))
         .command(program.path(), &[])
         .run()
-        .expect_no_panic()
         .expect_code(0);
     let balance = run.balance();
     balance.assert_lossless();
@@ -69,7 +68,7 @@ fn a_uprobe_on_one_process_ignores_others() {
     running.wait_until_all_attached();
     workload.proceed();
     other.proceed();
-    let run = running.finish().expect_no_panic().expect_code(0);
+    let run = running.finish().expect_code(0);
     let balance = run.balance();
     balance.assert_even();
     // Not even filtered: the other process is not stopped at all.
@@ -93,7 +92,7 @@ fn a_uprobe_without_a_target_counts_every_process() {
     workload.proceed();
     workload.stop_by_itself();
     running.signal(rustix::process::Signal::INT);
-    let folded = running.finish().expect_no_panic().expect_code(0).folded();
+    let folded = running.finish().expect_code(0).folded();
     assert_true_counts(&folded, "counted", &["counted"]);
 }
 
@@ -124,7 +123,6 @@ fn a_wrong_uprobe_is_answered_with_possible_ones() {
             .arg(format_args!("uprobe:{function}"))
             .flag("-p", workload.pid())
             .run()
-            .expect_no_panic()
             .expect_code(1)
             .expect_stderr(answer);
     }

@@ -1,6 +1,6 @@
 //! Wakers: programs in which it is known which thread ends which wait.
 
-use flame_bpf_tests::{Invocation, Program, Run, Stack, kernel_test};
+use flame_bpf_tests::{Invocation, Program, Run, Stack, kernel_test, profile};
 
 /// How long the waits are compared for.
 const SECONDS: f64 = 4.0;
@@ -144,11 +144,7 @@ fn a_waker_that_is_no_target_or_has_exited_is_shown() {
         Program::c_without_frame_pointers("ringers"),
     ] {
         let workload = program.start(&[]);
-        let run = Invocation::new("-v -f --off-wake -d 2")
-            .flag("-p", workload.pid())
-            .run()
-            .expect_no_panic()
-            .expect_code(0);
+        let run = profile("-v -f --off-wake -d 2", &workload);
         run.balance().assert_lossless();
         let folded = run.folded();
         for (wait, truth, chain) in [
@@ -183,7 +179,6 @@ fn waker_pairs_outlast_a_stack_epoch() {
     let waits = Program::c("waits").start(&[]);
     let run = Invocation::new("-v -f -K --off-wake -a -d 2 --map-memory 8")
         .run()
-        .expect_no_panic()
         .expect_code(0);
     run.balance().assert_even();
     let folded = run.folded();

@@ -1,7 +1,9 @@
 //! Wall time: what the kernel's own accounts say of each thread, whatever the thread does, and however many threads there
 //! are for each CPU.
 
-use flame_bpf_tests::{Account, Folded, Invocation, Program, Run, Stack, assert_near, kernel_test};
+use flame_bpf_tests::{
+    Account, Folded, Invocation, Program, Run, Stack, assert_near, kernel_test, profile,
+};
 
 /// How long the workload keeps its accounts for.
 const SECONDS: f64 = 4.0;
@@ -158,10 +160,7 @@ fn running_time_is_attributed_by_samples() {
 #[kernel_test]
 fn threads_that_sleep_throughout_can_be_left_out() {
     let workload = Program::c("wall").start(&["1"]);
-    let run = Invocation::new("-f --wall --no-idle-threads -d 2")
-        .flag("-p", workload.pid())
-        .run()
-        .expect_code(0)
+    let run = profile("-f --wall --no-idle-threads -d 2", &workload)
         // The first thread, and the one that waits for what never comes.
         .expect_stderr("2 threads that slept throughout");
     let folded = run.folded();
@@ -172,11 +171,7 @@ fn threads_that_sleep_throughout_can_be_left_out() {
 #[kernel_test]
 fn blocked_time_has_its_reason() {
     let workload = Program::c("wall").start(&["1"]);
-    let folded = Invocation::new("-f -U --wall --reasons -d 2")
-        .flag("-p", workload.pid())
-        .run()
-        .expect_code(0)
-        .folded();
+    let folded = profile("-f -U --wall --reasons -d 2", &workload).folded();
     for (function, reason) in [("sleep_only", "[sleep]"), ("sleep_through", "[read: pipe]")] {
         assert!(
             folded.any(|stack| stack.has(function) && stack.leaf() == reason),

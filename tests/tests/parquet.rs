@@ -186,7 +186,6 @@ fn render(file: &Path, flags: &str) -> String {
         .arg(file.display())
         .args(flags)
         .run()
-        .expect_no_panic()
         .expect_code(0);
     String::from_utf8(run.stdout).expect("UTF-8")
 }
@@ -303,7 +302,7 @@ fn a_recording_that_is_in_no_table_of_its_store_is_named() {
     fs::copy(golden("raw-windows.fbpf"), &recording).expect("a golden file can be copied");
     let render_store = |code| {
         let run = Invocation::new("render -f").arg(store.path().display());
-        let run = run.run().expect_no_panic().expect_code(code);
+        let run = run.run().expect_code(code);
         run.expect_stderr(&recording.display().to_string())
     };
     render_store(1).expect_stderr("no hour of this store is over");
@@ -332,7 +331,6 @@ fn broken_tables_are_refused_in_one_sentence() {
         let run = Invocation::new("render -f")
             .arg(file.display())
             .run()
-            .expect_no_panic()
             .expect_code(1);
         let errors: Vec<&str> = run.stderr.lines().collect();
         assert_eq!(errors.len(), 1, "{}", run.stderr);
