@@ -56,7 +56,7 @@ pub use flame_bpf_test_macros::kernel_test;
 pub use folded::{ALL_BUT_A_FEW, Folded, NEARLY_ALL, Stack, assert_near};
 pub use go::go_toolchains;
 pub use grammar::Grammar;
-pub use interpreter::{Interpreter, annotated, profile};
+pub use interpreter::{Interpreter, annotated, is_of, profile};
 pub use invocation::{Invocation, Running};
 pub use loading::{
     AUTO, BOTH, INTERPRETED, load, load_probe, load_probes, load_runtimes, programs, without_loops,

@@ -2,14 +2,11 @@
 //! run, deep ones, short-lived ones, and those that are made and dropped.
 
 use std::collections::HashSet;
-use std::env;
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use flame_bpf_tests::{
-    ALL_BUT_A_FEW, Grammar, Interpreter, NEARLY_ALL, Recipe, Stack, annotated, kernel_test,
-    profile, require, tool,
+    ALL_BUT_A_FEW, Interpreter, Recipe, Stack, kernel_test, profile, require, tool,
 };
 
 const PERL: Interpreter = Interpreter {
@@ -21,35 +18,13 @@ const PERL: Interpreter = Interpreter {
 
 /// Those of perlbrew, which are without ithreads unless they were asked for.
 fn other_perls() -> Result<Vec<Interpreter>, String> {
-    let home = env::var_os("HOME").unwrap_or_default();
-    let root = env::var_os("PERLBREW_ROOT").map_or_else(
-        || Path::new(&home).join("perl5/perlbrew"),
-        |root| Path::new(&root).to_owned(),
-    );
-    let perls = fs::read_dir(root.join("perls")).map_err(|error| format!("perlbrew: {error}"))?;
-    let understood = |name: &str| {
-        let minor = name.strip_prefix("perl-5.")?.split('.').next()?;
-        ["36", "38", "40", "42"].contains(&minor).then_some(())
-    };
-    let found: Vec<Interpreter> = perls
-        .flatten()
-        .filter(|perl| understood(&perl.file_name().to_string_lossy()).is_some())
-        .filter_map(|perl| {
-            perl.path()
-                .join("bin/perl")
-                .into_os_string()
-                .into_string()
-                .ok()
-        })
-        .map(|perl| Interpreter {
-            command: perl.leak(),
-            ..PERL
-        })
-        .collect();
-    match found.is_empty() {
-        true => Err("perlbrew has no version of perl that is understood".to_owned()),
-        false => Ok(found),
-    }
+    let root = ("PERLBREW_ROOT", "perl5/perlbrew");
+    PERL.others(root, ("perls", "bin/perl"), |name| {
+        let version = name.strip_prefix("perl-5.").unwrap_or_default();
+        ["36.", "38.", "40.", "42."]
+            .iter()
+            .any(|minor| version.starts_with(minor))
+    })
 }
 
 /// The functions of perl's in a stack, from the root, without where those without a name are defined, and without the
@@ -110,11 +85,7 @@ fn embedded_perls() -> Result<Vec<Interpreter>, String> {
     let programs = programs.map(|(name, how)| {
         let recipe = Recipe::c("perl").compiled(&format!("-I{flags}"));
         let program = recipe.named(name).linked(&format!("{link} {how}")).make();
-        let path = program.path().display().to_string();
-        Interpreter {
-            command: path.leak(),
-            ..PERL
-        }
+        PERL.at(program.path().to_owned())
     });
     Ok(programs.into())
 }
@@ -129,9 +100,7 @@ fn each_thread_of_perl_has_its_own_chain() {
 /// Checks that every stack of a program is a chain that it allows.
 #[track_caller]
 fn check_chains(perl: &Interpreter, program: &str) {
-    let workload = perl.start(program, &[]);
-    let folded = annotated(&workload, 4.0);
-    Grammar::of(&workload.stop()).check(&folded, functions);
+    perl.check_chains(program, 4.0, functions);
 }
 
 fn has_ithreads() -> Result<(), String> {
@@ -157,10 +126,7 @@ fn every_stack_is_a_chain_that_the_program_allows_with_every_perl_of_perlbrew() 
 fn shares_and_lines_are_as_measured_with_every_perl_of_perlbrew() {
     for perl in require!(other_perls()) {
         perl.check_shares("shares.pl");
-        let workload = perl.start("lines.pl", &[]);
-        let folded = profile("-f -F 997 -d 1 --lines", &workload).folded();
-        let on_line = folded.share(|stack| stack.mentions("lines.pl:6"));
-        assert!(on_line > NEARLY_ALL, "{on_line} in {folded}");
+        perl.check_lines("lines.pl", &["lines.pl:6"]);
     }
 }
 
@@ -219,10 +185,5 @@ fn perl_subs_that_are_made_and_dropped_do_not_have_each_other_s_names() {
 #[kernel_test]
 fn lines_are_those_that_run_in_perl() {
     require!(tool("perl"));
-    let workload = PERL.start("lines.pl", &[]);
-    let folded = profile("-f -F 997 -d 1 --lines", &workload).folded();
-    let on_line = folded.share(|stack| stack.mentions("lines.pl:6"));
-    assert!(on_line > NEARLY_ALL, "{on_line} in {folded}");
-    let called = folded.share(|stack| stack.mentions("lines.pl:14"));
-    assert!(called > NEARLY_ALL, "{called} in {folded}");
+    PERL.check_lines("lines.pl", &["lines.pl:6", "lines.pl:14"]);
 }

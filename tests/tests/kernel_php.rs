@@ -11,8 +11,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use flame_bpf_tests::{
-    ALL_BUT_A_FEW, Grammar, Interpreter, Invocation, NEARLY_ALL, Stack, annotated, kernel_test,
-    profile, require, source, tool,
+    ALL_BUT_A_FEW, Interpreter, Invocation, NEARLY_ALL, Stack, annotated, kernel_test, profile,
+    require, source, tool,
 };
 use rustix::process::{Pid, Signal, kill_process_group};
 use tempfile::tempdir;
@@ -52,18 +52,13 @@ fn shares_of_php_functions_are_as_measured() {
 #[kernel_test]
 fn every_stack_of_php_is_a_chain_that_the_program_allows() {
     require!(tool("php"));
-    let workload = PHP.start("chains.php", &[]);
-    let folded = annotated(&workload, 4.0);
-    let said = workload.stop();
-    Grammar::of(&said).check(&folded, functions);
+    PHP.check_chains("chains.php", 4.0, functions);
 }
 
 #[kernel_test]
 fn fifty_random_stops_are_as_php_says() {
     require!(tool("php"));
-    let workload = PHP.start("stops.php", &[]);
-    let folded = annotated(&workload, 5.0);
-    Grammar::of(&workload.stop()).check(&folded, functions);
+    PHP.check_chains("stops.php", 5.0, functions);
 }
 
 #[kernel_test]
@@ -214,7 +209,7 @@ fn a_fast_cgi_worker_shows_the_functions_of_its_requests() {
         }
         thread::sleep(Duration::from_millis(20));
     };
-    let folded = running.finish().expect_no_panic().expect_code(0).folded();
+    let folded = running.finish().expect_code(0).folded();
     let chain = ["<file>", "Page::render"].map(str::to_owned);
     let renders = |stack: &Stack| functions(stack).starts_with(&chain);
     let weight: u64 = folded.only(renders).map(|stack| stack.weight).sum();

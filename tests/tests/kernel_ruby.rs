@@ -4,8 +4,7 @@
 use std::process::Command;
 
 use flame_bpf_tests::{
-    ALL_BUT_A_FEW, Grammar, Interpreter, NEARLY_ALL, Stack, annotated, kernel_test, profile,
-    require, tool,
+    ALL_BUT_A_FEW, Interpreter, NEARLY_ALL, Stack, kernel_test, profile, require, tool,
 };
 
 /// Without the machine's own packages.
@@ -38,9 +37,7 @@ fn shares_of_ruby_functions_are_as_measured() {
 #[kernel_test]
 fn every_stack_is_a_chain_that_a_ruby_program_allows() {
     require!(tool("ruby"));
-    let workload = RUBY.start("chains.rb", &[]);
-    let folded = annotated(&workload, 4.0);
-    Grammar::of(&workload.stop()).check(&folded, |stack| {
+    RUBY.check_chains("chains.rb", 4.0, |stack| {
         let functions = functions(stack);
         // Threads and fibers have stacks of their own, which begin and end without Ruby.
         if functions.is_empty() && !stack.has("ruby_run_node") {
@@ -63,9 +60,7 @@ fn without_class(function: String) -> String {
 #[kernel_test]
 fn fifty_random_stops_are_as_ruby_says() {
     require!(tool("ruby"));
-    let workload = RUBY.start("stops.rb", &[]);
-    let folded = annotated(&workload, 5.0);
-    Grammar::of(&workload.stop()).check(&folded, |stack| {
+    RUBY.check_chains("stops.rb", 5.0, |stack| {
         functions(stack).into_iter().map(without_class).collect()
     });
 }
