@@ -3,6 +3,7 @@
 //! In: what was typed. Out: the [`Probe`], or a sentence about flags that do not go together. Never: looks at
 //! the machine.
 
+use super::flags::first_given;
 use crate::probe::{Io, Locks, Probe};
 use anyhow::{Result, bail};
 use profiler_common::abi::{CallWeight, FileKinds};
@@ -67,7 +68,7 @@ impl CallArgs {
                 ("--io-kind", self.io_kind.is_some()),
                 ("--io-files", self.io_files),
             ];
-            if let Some((flag, _)) = about_io.into_iter().find(|(_, given)| *given) {
+            if let Some(flag) = first_given(about_io) {
                 bail!("{flag} is about reading and writing; add --io");
             }
         }

@@ -204,7 +204,7 @@ pub(super) struct LookArgs {
 impl LookArgs {
     /// One of the flags that were given, if any was.
     pub(super) fn first_flag(&self) -> Option<&'static str> {
-        let given = [
+        first_given([
             ("--title", self.title.is_some()),
             ("--subtitle", self.subtitle.is_some()),
             ("--width", self.width.is_some()),
@@ -215,12 +215,17 @@ impl LookArgs {
             ("--reverse", self.reverse),
             ("--order", self.order.is_some()),
             ("--classic", self.classic),
-        ];
-        given
-            .into_iter()
-            .find(|(_, given)| *given)
-            .map(|(flag, _)| flag)
+        ])
     }
+}
+
+/// The first of some flags that was given, if any was.
+pub(super) fn first_given<const N: usize>(
+    flags: [(&'static str, bool); N],
+) -> Option<&'static str> {
+    flags
+        .into_iter()
+        .find_map(|(flag, given)| given.then_some(flag))
 }
 
 fn colors_help() -> String {

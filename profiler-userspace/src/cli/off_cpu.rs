@@ -3,6 +3,7 @@
 //! In: what was typed. Out: which waits are [`Asked`] for, or a sentence about flags that do not go together. Never:
 //! looks at the machine.
 
+use super::flags::first_given;
 use crate::probe::{ThreadKind, Waits, Wakers, Wall};
 use anyhow::{Result, bail, ensure};
 use profiler_common::abi::{States, TaskState};
@@ -181,18 +182,14 @@ impl OffCpuArgs {
 
     /// One of the flags that leave out some waits, if any was given.
     fn first_narrowing_flag(&self) -> Option<&'static str> {
-        let given = [
+        first_given([
             ("-m", self.min_block_time.is_some()),
             ("-M", self.max_block_time.is_some()),
             ("--state", self.state.is_some()),
             ("--switch-sample", self.switch_sample.is_some()),
             ("--user-threads-only", self.user_threads_only),
             ("--kernel-threads-only", self.kernel_threads_only),
-        ];
-        given
-            .into_iter()
-            .find(|(_, given)| *given)
-            .map(|(flag, _)| flag)
+        ])
     }
 }
 

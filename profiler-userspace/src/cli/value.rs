@@ -3,6 +3,7 @@
 //! In: what was typed as one flag's value. Out: the value, or a sentence for a person who typed
 //! something else. Never: looks at other flags; that is [`super::plan`]'s business.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use crate::clock::{Between, Moment};
@@ -208,15 +209,23 @@ fn duration_or_none(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// A whole number that is not zero, with what there is to say of zero and of anything else.
+fn positive<T: FromStr + Default + PartialEq>(
+    text: &str,
+    of_zero: &str,
+    of_others: &str,
+) -> Result<T, String> {
+    match text.parse() {
+        Ok(number) if number == T::default() => Err(of_zero.to_owned()),
+        Ok(number) => Ok(number),
+        Err(_) => Err(of_others.to_owned()),
+    }
+}
+
 /// Samples a second.
 pub(super) fn frequency(text: &str) -> Result<u64, String> {
-    match text.parse() {
-        Ok(0) => Err("0 Hz samples nothing; the default is 99".to_owned()),
-        Ok(hz) => Ok(hz),
-        Err(_) => {
-            Err("not a rate; use a whole number of samples a second, such as 99 or 997".to_owned())
-        }
-    }
+    let other = "not a rate; use a whole number of samples a second, such as 99 or 997";
+    positive(text, "0 Hz samples nothing; the default is 99", other)
 }
 
 /// Occurrences between samples.
@@ -237,11 +246,8 @@ pub(super) fn pixels(text: &str) -> Result<u32, String> {
 
 /// An amount of memory.
 pub(super) fn mebibytes(text: &str) -> Result<u32, String> {
-    match text.parse() {
-        Ok(0) => Err("0 MiB holds nothing; the default is 32".to_owned()),
-        Ok(mebibytes) => Ok(mebibytes),
-        Err(_) => Err("not an amount of memory; use a whole number of MiB, such as 64".to_owned()),
-    }
+    let other = "not an amount of memory; use a whole number of MiB, such as 64";
+    positive(text, "0 MiB holds nothing; the default is 32", other)
 }
 
 /// An age, such as `30d`.

@@ -3,7 +3,7 @@
 //! In: parts of lines. Out: excerpts that errors can quote, stacks of frames, sums that do not overflow.
 
 use super::{Error, Wanted};
-use crate::profile::fold::{MOST_MEMORY, visible};
+use crate::profile::fold::{self, MOST_MEMORY, visible};
 use crate::profile::{AsFrame, FrameProfile, Labels, SourceFrame};
 use std::borrow::Cow;
 
@@ -15,12 +15,7 @@ const MOST_MANGLED: usize = 16 << 10;
 
 /// So much of hostile text as an error can quote.
 pub(super) fn excerpt(text: &str) -> String {
-    const CHARS: usize = 40;
-    let shown = visible(text.trim());
-    match shown.char_indices().nth(CHARS) {
-        Some((end, _)) => format!("`{}…`", &shown[..end]),
-        None => format!("`{shown}`"),
-    }
+    format!("`{}`", fold::excerpt(text.trim()))
 }
 
 /// Lines that tell nothing of a profile: how many, and which is the first.

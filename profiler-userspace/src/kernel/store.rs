@@ -417,24 +417,14 @@ impl Store {
 
     fn clear_tallies(&self, side: u32) -> Result<()> {
         let slots = self.sizes.tally_slots() as usize;
-        clear(&map(
-            "TALLY_INDEX",
-            &self.maps.tally_index,
-            side as usize * slots,
-            slots,
-        )?);
+        clear("TALLY_INDEX", &self.maps.tally_index, slots, side)?;
         self.control.words()[tally_cursor(side)].store(0, SeqCst);
         Ok(())
     }
 
     fn clear_stacks(&self, side: u32) -> Result<()> {
         let slots = self.sizes.stack_slots() as usize;
-        clear(&map(
-            "STACK_INDEX",
-            &self.maps.stack_index,
-            side as usize * slots,
-            slots,
-        )?);
+        clear("STACK_INDEX", &self.maps.stack_index, slots, side)?;
         self.control.words()[stack_cursor(side)].store(0, SeqCst);
         Ok(())
     }
@@ -478,11 +468,12 @@ fn stack(record: &[AtomicU64]) -> RawStack {
     }
 }
 
-fn clear(shared: &Shared) {
-    for word in shared.words() {
+fn clear(name: &'static str, index: &MapData, slots: usize, side: u32) -> Result<()> {
+    for word in map(name, index, side as usize * slots, slots)?.words() {
         // Reading comes first: most of an index is free, and reading does not dirty its cache lines.
         if word.load(Relaxed) != 0 {
             word.store(0, Relaxed);
         }
     }
+    Ok(())
 }

@@ -66,6 +66,13 @@ pub(crate) struct WindowProfile<'a> {
 }
 
 impl WindowProfile<'_> {
+    fn code(&self) -> Code<'_> {
+        Code {
+            processes: self.processes,
+            objects: &self.objects,
+        }
+    }
+
     /// An event's stacks with names, for a profile. `names`: those that others ask for, too.
     pub(crate) fn named(
         &self,
@@ -73,20 +80,12 @@ impl WindowProfile<'_> {
         normalized: NormalizedProfile,
         names: &NameCache,
     ) -> Profile {
-        let code = Code {
-            processes: self.processes,
-            objects: &self.objects,
-        };
-        (self.symbolizer).profile(event, normalized, code, &self.kernel, names)
+        (self.symbolizer).profile(event, normalized, self.code(), &self.kernel, names)
     }
 
     /// The part of an event's stacks that a raw recording keeps. `names`: those that others ask for, too.
     pub(crate) fn stored(&self, normalized: &NormalizedProfile, names: &NameCache) -> Stored {
-        let code = Code {
-            processes: self.processes,
-            objects: &self.objects,
-        };
-        (self.symbolizer).kept(normalized, code, &self.kernel, names)
+        (self.symbolizer).kept(normalized, self.code(), &self.kernel, names)
     }
 
     /// An event's stacks with names, as far as its outputs want them. `names`: those that others ask for, too.
@@ -96,11 +95,7 @@ impl WindowProfile<'_> {
         normalized: NormalizedProfile,
         names: Option<&NameCache>,
     ) -> SymbolizedEvent {
-        let code = Code {
-            processes: self.processes,
-            objects: &self.objects,
-        };
-        (self.symbolizer).event(event, normalized, code, &self.kernel, names)
+        (self.symbolizer).event(event, normalized, self.code(), &self.kernel, names)
     }
 }
 

@@ -61,25 +61,21 @@ pub(super) fn open_waits(counters: &Counters, noun: &str) -> Vec<Finding> {
 
 /// Events that found the queue full. Most of them come again; those of a process that has ended do not.
 pub(super) fn dropped_events(counters: &Counters) -> Option<Finding> {
-    let dropped =
-        counters.get(Counter::MappingEventsDropped) + counters.get(Counter::KernelEventsDropped);
-    (dropped > 0).then(|| {
-        Finding::note(format!(
-            "{} dropped (queue full): some frames may be [unknown]; lower -F",
-            counted(dropped, "mapping event"),
-        ))
-    })
+    let count = [Counter::MappingEventsDropped, Counter::KernelEventsDropped];
+    let count = count.map(|counter| counters.get(counter)).iter().sum();
+    dropped(count, "mapping event", "[unknown]")
 }
 
 /// Events about functions of interpreters that found the queue full.
 pub(super) fn dropped_functions(counters: &Counters) -> Option<Finding> {
-    let dropped = counters.get(Counter::FunctionEventsDropped);
-    (dropped > 0).then(|| {
-        Finding::note(format!(
-            "{} dropped (queue full): some frames may be [function without a name]; lower -F",
-            counted(dropped, "function event"),
-        ))
-    })
+    let count = counters.get(Counter::FunctionEventsDropped);
+    dropped(count, "function event", "[function without a name]")
+}
+
+fn dropped(count: u64, noun: &str, frame: &str) -> Option<Finding> {
+    let events = counted(count, noun);
+    let said = format!("{events} dropped (queue full): some frames may be {frame}; lower -F");
+    (count > 0).then(|| Finding::note(said))
 }
 
 fn nonzero(counters: &Counters, class: Class) -> impl Iterator<Item = (Counter, u64)> {

@@ -5,6 +5,7 @@
 use super::{KernelNameArgs, OutputArgs, SamplingArgs, ScopeArgs, StackArgs};
 use crate::cli::chart::ChartArgs;
 use crate::cli::event_spec::EventSpec;
+use crate::cli::flags::first_given;
 use crate::cli::off_cpu::OffCpuArgs;
 use crate::cli::record::WindowArgs;
 use crate::plan::{Event, Output};
@@ -20,12 +21,10 @@ pub(super) fn perf_event(flag: &str, sampling: &SamplingArgs) -> Result<()> {
         ("--page-faults", sampling.page_faults),
         ("--context-switches", sampling.context_switches),
     ];
-    match given.into_iter().find(|(_, given)| *given) {
-        Some((event, _)) => {
-            bail!("{flag} does not go with {event}: a recording has one probe; record twice")
-        }
-        None => Ok(()),
+    if let Some(event) = first_given(given) {
+        bail!("{flag} does not go with {event}: a recording has one probe; record twice");
     }
+    Ok(())
 }
 
 /// Only what has a rate can be sampled less, and waits.
@@ -164,7 +163,7 @@ impl Unwritten {
             of_off_cpu,
             of_lines,
         } = self;
-        if let Some((flag, _)) = written.into_iter().find(|(_, given)| *given) {
+        if let Some(flag) = first_given(written) {
             bail!("{what} writes nothing by itself, so {flag} does not go with it; {of_files}");
         }
         ensure!(
@@ -210,8 +209,8 @@ pub(super) fn with_chart(events: &[Event], chart: &ChartArgs) -> Result<()> {
         ("--flamechart", chart.flamechart),
         ("--resolution", chart.resolution.is_some()),
     ];
-    match given.into_iter().find(|(_, given)| *given) {
-        Some((flag, _)) if events.iter().any(is_wall) => bail!(
+    match first_given(given) {
+        Some(flag) if events.iter().any(is_wall) => bail!(
             "--wall accounts for whole recordings, so it has no windows; leave out {flag}, or --wall"
         ),
         _ => Ok(()),
@@ -275,10 +274,8 @@ fn cpus(asked: &str, scope: &ScopeArgs, stacks: &StackArgs) -> Result<()> {
         ("--per-cpu", stacks.per_cpu),
         ("-I", stacks.include_idle),
     ];
-    match given.into_iter().find(|(_, given)| *given) {
-        Some((flag, _)) => {
-            bail!("{flag} does not go with {asked}: a thread that waits is on no CPU; leave it out")
-        }
-        None => Ok(()),
+    if let Some(flag) = first_given(given) {
+        bail!("{flag} does not go with {asked}: a thread that waits is on no CPU; leave it out");
     }
+    Ok(())
 }

@@ -322,7 +322,7 @@ fn split_last_word(text: &str) -> Option<(&str, &str)> {
 }
 
 /// So much of hostile text as an error can quote.
-fn excerpt(text: &str) -> String {
+pub(crate) fn excerpt(text: &str) -> String {
     const CHARS: usize = 40;
     let shown = visible(text);
     match shown.char_indices().nth(CHARS) {

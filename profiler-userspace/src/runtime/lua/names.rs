@@ -29,6 +29,11 @@ enum Effect {
     Jump(i32),
 }
 
+/// A change of the registers from one to another.
+const fn changing(first: u32, last: u32) -> Effect {
+    Effect::Other { first, last }
+}
+
 impl Effect {
     fn changes(self, register: u32) -> bool {
         match self {
@@ -48,37 +53,25 @@ fn effect_5_4(instruction: u32) -> Effect {
         instruction >> 16 & 0xff,
         instruction >> 24,
     );
-    let other = Effect::Other { first: a, last: a };
+    let other = changing(a, a);
     match instruction & 0x7f {
         // MOVE
         0 => Effect::Move { to: a, from: b },
         // LOADNIL
-        8 => Effect::Other {
-            first: a,
-            last: a + b,
-        },
+        8 => changing(a, a + b),
         // GETUPVAL
         9 => Effect::Upvalue { to: a, index: b },
         // GETTABUP, GETFIELD
         11 | 14 => Effect::Constant { to: a, index: c },
         // SELF, of a name that is a constant
         20 if instruction >> 15 & 1 != 0 => Effect::Constant { to: a, index: c },
-        20 => Effect::Other {
-            first: a,
-            last: a + 1,
-        },
+        20 => changing(a, a + 1),
         // JMP
         56 => Effect::Jump((instruction >> 7) as i32 - 0xff_ffff),
         // CALL, TAILCALL
-        68 | 69 => Effect::Other {
-            first: a,
-            last: u32::MAX,
-        },
+        68 | 69 => changing(a, u32::MAX),
         // TFORCALL
-        76 => Effect::Other {
-            first: a + 2,
-            last: u32::MAX,
-        },
+        76 => changing(a + 2, u32::MAX),
         // From LOADI on, GETTABLE, NEWTABLE, arithmetic, UNM to CONCAT, TESTSET, loops, CLOSURE, VARARG.
         1..=7 | 12 | 13 | 19 | 21..=45 | 49..=53 | 67 | 73 | 74 | 77 | 79..=81 => other,
         _ => Effect::Nothing,
@@ -94,15 +87,12 @@ fn effect_5_3(instruction: u32) -> Effect {
     );
     /// The operand is a constant.
     const IS_CONSTANT: u32 = 0x100;
-    let other = Effect::Other { first: a, last: a };
+    let other = changing(a, a);
     match instruction & 0x3f {
         // MOVE
         0 => Effect::Move { to: a, from: b },
         // LOADNIL
-        4 => Effect::Other {
-            first: a,
-            last: a + b,
-        },
+        4 => changing(a, a + b),
         // GETUPVAL
         5 => Effect::Upvalue { to: a, index: b },
         // GETTABUP, GETTABLE, SELF
@@ -110,22 +100,13 @@ fn effect_5_3(instruction: u32) -> Effect {
             to: a,
             index: c & 0xff,
         },
-        12 => Effect::Other {
-            first: a,
-            last: a + 1,
-        },
+        12 => changing(a, a + 1),
         // JMP
         30 => Effect::Jump((instruction >> 14) as i32 - 0x1_ffff),
         // CALL, TAILCALL
-        36 | 37 => Effect::Other {
-            first: a,
-            last: u32::MAX,
-        },
+        36 | 37 => changing(a, u32::MAX),
         // TFORCALL
-        41 => Effect::Other {
-            first: a + 2,
-            last: u32::MAX,
-        },
+        41 => changing(a + 2, u32::MAX),
         // LOADK to LOADBOOL, NEWTABLE, arithmetic, UNM to CONCAT, TESTSET, loops, CLOSURE, VARARG.
         1..=3 | 6 | 7 | 11 | 13..=29 | 35 | 39 | 40 | 42 | 44 | 45 => other,
         _ => Effect::Nothing,
