@@ -311,6 +311,7 @@ fn text(copied: &crate::process::CopiedText) -> String {
 mod tests {
     use super::*;
     use crate::process::CopiedText;
+    use std::fs::File;
 
     #[test]
     fn names_of_files_tell_which_runtimes_are_likely() {
@@ -319,6 +320,15 @@ mod tests {
         assert_eq!(likely("libjvm.so"), RuntimeKind::HotSpot.into());
         let both = RuntimeKinds::from(RuntimeKind::Lua).with(RuntimeKind::LuaJit.into());
         assert_eq!(likely("libluajit-5.1.so.2"), both);
+    }
+
+    #[test]
+    fn other_programs_are_no_runtime() {
+        let file = File::open(std::env::current_exe().unwrap()).unwrap();
+        let image = Image::read(&file).unwrap();
+        for runtime in &RUNTIMES {
+            assert_eq!((runtime.detect)(&image), None, "{:?}", runtime.kind);
+        }
     }
 
     #[test]

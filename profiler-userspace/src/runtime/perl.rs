@@ -180,12 +180,6 @@ mod tests {
     }
 
     #[test]
-    fn other_objects_are_no_perl() {
-        let file = File::open(std::env::current_exe().unwrap()).unwrap();
-        assert_eq!(detect(&Image::read(&file).unwrap()), None);
-    }
-
-    #[test]
     fn subs_without_a_name_are_nameless() {
         assert!(is_nameless("main::__ANON__"));
         assert!(!is_nameless("main::work"));

@@ -206,12 +206,6 @@ mod tests {
     }
 
     #[test]
-    fn other_objects_are_no_php() {
-        let file = File::open(std::env::current_exe().unwrap()).unwrap();
-        assert_eq!(detect(&Image::read(&file).unwrap()), None);
-    }
-
-    #[test]
     fn closures_and_their_like_are_nameless() {
         for (name, expected) in [
             ("{closure}", true),
