@@ -42,6 +42,8 @@ mod walked;
 mod windows;
 mod workload;
 
+use std::path::{Path, PathBuf};
+
 pub use balance::Balance;
 pub use binary::binary;
 pub use browser::Browser;
@@ -59,7 +61,8 @@ pub use grammar::Grammar;
 pub use interpreter::{Interpreter, annotated, is_of, profile};
 pub use invocation::{Invocation, Running};
 pub use loading::{
-    AUTO, BOTH, INTERPRETED, load, load_probe, load_probes, load_runtimes, programs, without_loops,
+    AUTO, BOTH, INTERPRETED, load, load_probe, load_probes, load_runtimes, programs, request,
+    without_loops,
 };
 pub use made_up::{MadeUp, MadeUpFrame, MadeUpSample, WORST};
 pub use mount::Mounted;
@@ -75,6 +78,13 @@ pub use svg::{Graph, GraphFrame, assert_whole_svg, svg_titles};
 pub use walked::TWELVE;
 pub use windows::in_windows;
 pub use workload::{Workload, cpu_ns, thread_cpu_ns};
+
+/// The path of a golden file.
+pub fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("golden")
+        .join(name)
+}
 
 /// Says aloud that this test measures time, so that `cargo xtask test` may run it again; `#[kernel_test(timing)]` does.
 #[macro_export]

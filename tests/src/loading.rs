@@ -23,6 +23,21 @@ pub const AUTO: Switches = BOTH
 /// As [`AUTO`], with the frames of interpreters.
 pub const INTERPRETED: Switches = AUTO.with(Switches::RUNTIMES).with(Switches::GUESS);
 
+/// A request for probes with as much memory as usual, of no target in particular.
+pub fn request(probes: Vec<Probe>, switches: Switches, target: TargetKind) -> Request {
+    Request {
+        switches,
+        target,
+        ids: Vec::new(),
+        cgroups: Some(HierarchyKind::Unified),
+        map_memory: 32 << 20,
+        unwind_memory: 256 << 20,
+        probes,
+        weighed: 0,
+        waits_vary: false,
+    }
+}
+
 /// Loads the programs of on-CPU sampling, and prints what the verifier saw of each; `what` is told with it.
 ///
 /// # Panics
@@ -76,15 +91,8 @@ pub fn load_runtimes(
     runtimes: RuntimeKinds,
 ) -> Kernel {
     let request = Request {
-        switches,
-        target,
-        ids: Vec::new(),
-        cgroups: Some(HierarchyKind::Unified),
-        map_memory: 32 << 20,
-        unwind_memory: 256 << 20,
-        probes,
         weighed: 0b1010_1010,
-        waits_vary: false,
+        ..request(probes, switches, target)
     };
     let loaded = Kernel::load(request, support).and_then(|mut kernel| {
         kernel.load_probes(runtimes)?;

@@ -4,9 +4,9 @@
 //! inputs, a page that does not work.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use flame_bpf_tests::{Browser, Invocation, Run, require};
+use flame_bpf_tests::{Browser, Invocation, Run, golden, require};
 use tempfile::{TempDir, tempdir};
 
 const BEFORE: &str = "p;main;parse 1000\np;main;copy 9000\np;main;old 2000\n";
@@ -29,12 +29,6 @@ fn diff(folder: &Path, arguments: &[&str]) -> Run {
         .iter()
         .fold(diff, |diff, argument| diff.arg(argument));
     diff.within(folder).run().expect_no_panic()
-}
-
-fn golden(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("golden")
-        .join(name)
 }
 
 #[test]

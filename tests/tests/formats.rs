@@ -1,18 +1,12 @@
 //! The bytes of formats for people's viewers, made of one raw recording.
 
-use flame_bpf_tests::Invocation;
+use flame_bpf_tests::{Invocation, golden};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tempfile::tempdir;
 
 /// Extensions of the golden files.
 const FORMATS: [&str; 5] = ["txt", "speedscope.json", "json", "json.gz", "otlp"];
-
-fn golden(name: &str) -> PathBuf {
-    [env!("CARGO_MANIFEST_DIR"), "golden", name]
-        .iter()
-        .collect()
-}
 
 fn render(flags: &str, path: &Path) {
     Invocation::new(&format!("render {flags}"))

@@ -4,16 +4,10 @@
 //! (`cargo xtask bless` accepts what is written now), or an error that does not say what is wrong.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use flame_bpf_tests::{Invocation, Run};
+use flame_bpf_tests::{Invocation, Run, golden};
 use tempfile::tempdir;
-
-fn golden(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("golden")
-        .join(name)
-}
 
 /// Renders a file, which has no spaces in its path, with these flags.
 fn render(file: &Path, flags: &str) -> Run {

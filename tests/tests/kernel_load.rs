@@ -3,12 +3,12 @@
 //! The instruction counts are printed; `docs/internals/architecture.md` records them. Those of probes other than
 //! on-CPU are in `kernel_load_probes.rs`.
 
-use flame_bpf::cgroups::HierarchyKind;
 use flame_bpf::kernel::{Kernel, Request, Support};
 use flame_bpf::probe::{Locks, Probe, Waits, Wakers, Wall};
 use flame_bpf::unwind::loader::CodeKeys as _;
 use flame_bpf_tests::{
-    AUTO, BOTH, kernel_test, load, load_probe, programs, require, walks_by_tables, without_loops,
+    AUTO, BOTH, kernel_test, load, load_probe, programs, request, require, walks_by_tables,
+    without_loops,
 };
 use profiler_common::abi::{CallWeight, Switches, TargetKind};
 
@@ -166,15 +166,8 @@ fn maps_stay_below_the_given_memory_limit() {
     let support = Support::detect();
     for mebibytes in [3u64, 8, 32] {
         let request = Request {
-            switches: BOTH,
-            target: TargetKind::All,
-            ids: Vec::new(),
             map_memory: mebibytes << 20,
-            unwind_memory: 256 << 20,
-            probes: vec![Probe::OnCpu],
-            weighed: 0,
-            waits_vary: false,
-            cgroups: Some(HierarchyKind::Unified),
+            ..request(vec![Probe::OnCpu], BOTH, TargetKind::All)
         };
         let kernel = Kernel::load(request, &support).unwrap();
         assert!(kernel.map_bytes() <= mebibytes << 20, "{mebibytes} MiB");

@@ -1,14 +1,12 @@
 //! As `kernel_load.rs`, of probes other than on-CPU, and of several in one run.
 
-use flame_bpf::cgroups::HierarchyKind;
-use flame_bpf::kernel::{Kernel, Request, Support};
+use flame_bpf::kernel::{Kernel, Support};
 use flame_bpf::probe::{Function, Io, Locks, Probe, ThreadKind, Tracepoint, Waits, Wakers, Wall};
 use flame_bpf_tests::{
-    AUTO, BOTH, kernel_test, load_probe, load_probes, programs, require, walks_by_tables,
+    AUTO, BOTH, kernel_test, load_probe, load_probes, programs, request, require, walks_by_tables,
     without_loops,
 };
 use profiler_common::abi::{CallWeight, FileKinds, MAX_EVENTS, Switches, TargetKind};
-use profiler_common::runtime::RuntimeKinds;
 
 #[kernel_test]
 fn the_verifier_accepts_every_off_cpu_switch() {
@@ -148,17 +146,7 @@ fn a_kernel_without_btf_refuses_off_cpu() {
         layout: None,
         ..Support::detect()
     };
-    let request = Request {
-        switches: BOTH,
-        target: TargetKind::All,
-        ids: Vec::new(),
-        map_memory: 32 << 20,
-        unwind_memory: 256 << 20,
-        probes: vec![Probe::OffCpu(Waits::default())],
-        weighed: 0,
-        waits_vary: false,
-        cgroups: Some(HierarchyKind::Unified),
-    };
+    let request = request(vec![Probe::OffCpu(Waits::default())], BOTH, TargetKind::All);
     let refusal = Kernel::load(request, &support)
         .err()
         .expect("no types, no switches");
@@ -219,28 +207,14 @@ fn perf_events_share_a_program_and_tracepoints_have_one_each() {
 fn wall_time_loads_the_wake_up_programs() {
     let support = Support::detect();
     for switches in [BOTH, AUTO] {
-        let request = Request {
-            switches: switches
-                .with(Switches::PER_THREAD)
-                .with(Switches::FOLLOW_CHILDREN),
-            target: TargetKind::Processes,
-            ids: Vec::new(),
-            map_memory: 32 << 20,
-            unwind_memory: 256 << 20,
-            probes: vec![Probe::Wall(Wall {
-                waits: Waits::default(),
-                idle_threads: true,
-            })],
-            weighed: 0,
-            waits_vary: false,
-            cgroups: Some(HierarchyKind::Unified),
-        };
-        let loaded = Kernel::load(request, &support).and_then(|mut kernel| {
-            kernel.load_probes(RuntimeKinds::ALL)?;
-            Ok(kernel)
+        let switches = switches
+            .with(Switches::PER_THREAD)
+            .with(Switches::FOLLOW_CHILDREN);
+        let wall = Probe::Wall(Wall {
+            waits: Waits::default(),
+            idle_threads: true,
         });
-        let kernel = loaded
-            .unwrap_or_else(|error| panic!("{error}: {:?}", std::error::Error::source(&error)));
+        let kernel = load_probe("wall", &wall, switches, TargetKind::Processes, &support);
         let loaded = programs(&kernel);
         for name in ["asleep", "fork", "off_cpu", "on_cpu", "woken"] {
             assert!(loaded.iter().any(|one| one == name), "{name} of {loaded:?}");

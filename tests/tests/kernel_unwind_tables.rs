@@ -3,7 +3,7 @@
 use flame_bpf::kernel::{Kernel, Request, StoredTable, Support, Tables};
 use flame_bpf::probe::Probe;
 use flame_bpf::unwind::loader::{CodeSegment, TableStore as _};
-use flame_bpf_tests::{Invocation, Program, kernel_test, require, walks_by_tables};
+use flame_bpf_tests::{BOTH, Invocation, Program, kernel_test, request, require, walks_by_tables};
 use profiler_common::abi::{CodeKey, PageRows, Row, Switches, TargetKind};
 
 /// Rows of a table that takes two fifths of a slab.
@@ -15,18 +15,11 @@ fn tables(support: &Support) -> (Kernel, Tables) {
 }
 
 fn tables_within(support: &Support, limit: u64) -> (Kernel, Tables) {
+    let switches = BOTH.with(Switches::UNWIND_ROWS);
     let request = Request {
-        switches: Switches::USER_STACKS
-            .with(Switches::KERNEL_STACKS)
-            .with(Switches::UNWIND_ROWS),
-        target: TargetKind::All,
-        ids: Vec::new(),
-        map_memory: 32 << 20,
         unwind_memory: limit,
-        probes: vec![Probe::OnCpu],
-        weighed: 0,
-        waits_vary: false,
         cgroups: None,
+        ..request(vec![Probe::OnCpu], switches, TargetKind::All)
     };
     let mut kernel = Kernel::load(request, support).expect("the programs load");
     let tables = kernel.take_tables().expect("rows were asked for");

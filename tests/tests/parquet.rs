@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -21,15 +21,9 @@ use flame_bpf::profile::{
     Frame, FrameKind, FrameProfile, Labels, Profile, Sample, Unit, Window, WindowIndex,
     WindowTotals,
 };
-use flame_bpf_tests::{Invocation, MadeUp, engines, python, require, stacks};
+use flame_bpf_tests::{Invocation, MadeUp, engines, golden, python, require, stacks};
 use parquet::record::Field;
 use tempfile::tempdir;
-
-fn golden(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("golden")
-        .join(name)
-}
 
 fn written(profile: &Profile) -> Vec<u8> {
     let mut bytes = Vec::new();

@@ -4,17 +4,11 @@
 //! recording. `cargo xtask bless` accepts what is written now.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use flame_bpf_tests::go_pprof::{has_pprof, pprof};
-use flame_bpf_tests::{Invocation, require};
+use flame_bpf_tests::{Invocation, golden, require};
 use tempfile::tempdir;
-
-fn golden(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("golden")
-        .join(name)
-}
 
 /// Renders a golden raw recording to `path`.
 fn render(name: &str, path: &Path) {
