@@ -63,6 +63,13 @@ pub(super) fn by_age(label: &Label) -> (u64, Label) {
     (label.start, *label)
 }
 
+/// Empties a column in which no row has a value.
+fn clear_if_unset<T: Default + PartialEq>(column: &mut Vec<T>) {
+    if column.iter().all(|value| *value == T::default()) {
+        column.clear();
+    }
+}
+
 fn difference(number: u32, before: u32) -> i64 {
     i64::from(number) - i64::from(before)
 }
@@ -108,24 +115,12 @@ impl<'a, 'o> Batches<'a, 'o> {
             batch.name_files.clear();
             batch.name_lines.clear();
         }
-        if batch.location_places.iter().all(|place| *place == 0) {
-            batch.location_places.clear();
-        }
-        if batch.name_defined.iter().all(|line| *line == 0) {
-            batch.name_defined.clear();
-        }
-        if batch.label_processes.iter().all(Vec::is_empty) {
-            batch.label_processes.clear();
-        }
-        if batch.label_cgroups.iter().all(|cgroup| *cgroup == 0) {
-            batch.label_cgroups.clear();
-        }
-        if batch.label_contexts.iter().all(|context| *context == 0) {
-            batch.label_contexts.clear();
-        }
-        if batch.sample_wakers.iter().all(|waker| *waker == 0) {
-            batch.sample_wakers.clear();
-        }
+        clear_if_unset(&mut batch.location_places);
+        clear_if_unset(&mut batch.name_defined);
+        clear_if_unset(&mut batch.label_processes);
+        clear_if_unset(&mut batch.label_cgroups);
+        clear_if_unset(&mut batch.label_contexts);
+        clear_if_unset(&mut batch.sample_wakers);
         section::write(self.out, Kind::Batch, &batch)
     }
 
