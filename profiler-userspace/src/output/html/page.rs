@@ -10,7 +10,8 @@ use std::io::{self, Write};
 const FRAME: &str = include_str!("viewer/viewer.html");
 const STYLE: &str = include_str!("viewer/viewer.css");
 /// The parts of the script, which share one scope.
-pub(super) const SCRIPT: [(&str, &str); 24] = [
+pub(super) const SCRIPT: [(&str, &str); 26] = [
+    ("numbers.js", include_str!("../web/numbers.js")),
     ("unpack.js", include_str!("viewer/unpack.js")),
     ("owners.js", include_str!("viewer/owners.js")),
     ("filter.js", include_str!("viewer/filter.js")),
@@ -25,6 +26,7 @@ pub(super) const SCRIPT: [(&str, &str); 24] = [
     ("colors.js", include_str!("viewer/colors.js")),
     ("tip.js", include_str!("viewer/tip.js")),
     ("graph.js", include_str!("viewer/graph.js")),
+    ("expression.js", include_str!("../web/expression.js")),
     ("search.js", include_str!("viewer/search.js")),
     ("table.js", include_str!("viewer/table.js")),
     ("source.js", include_str!("viewer/source.js")),

@@ -9,7 +9,8 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 /// The parts of the script, which share one scope.
-const SCRIPT: [&str; 10] = [
+const SCRIPT: [&str; 12] = [
+    include_str!("../web/numbers.js"),
     include_str!("script/unpack.js"),
     include_str!("../web/label.js"),
     include_str!("../web/order.js"),
@@ -18,6 +19,7 @@ const SCRIPT: [&str; 10] = [
     include_str!("script/axis.js"),
     include_str!("script/bars.js"),
     include_str!("script/tip.js"),
+    include_str!("../web/expression.js"),
     include_str!("script/search.js"),
     include_str!("script/main.js"),
 ];

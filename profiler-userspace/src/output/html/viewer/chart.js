@@ -193,20 +193,10 @@ function finishChart(own, rows, origin) {
     total: Float64Array.from(own.total),
     weight: Float64Array.from(own.weight),
     self: Float64Array.from(own.self),
-    depth: new Uint32Array(count),
-    end: new Uint32Array(count),
     windows: rows.map(({ start, end, tree: { total } }) => ({ start: start + origin, end: end + origin, weight: total[0] })),
     origin,
   };
-  for (let i = 1; i < count; i += 1) {
-    tree.depth[i] = tree.depth[tree.parent[i]] + 1;
-  }
-  for (let i = count - 1; i >= 0; i -= 1) {
-    tree.end[i] = Math.max(tree.end[i], i + 1);
-    if (i > 0) {
-      tree.end[tree.parent[i]] = Math.max(tree.end[tree.parent[i]], tree.end[i]);
-    }
-  }
+  placeNodes(tree);
   orderByLevel(tree);
   return tree;
 }

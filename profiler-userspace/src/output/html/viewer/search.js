@@ -2,19 +2,6 @@
 //
 // In: what was typed, trees. Out: a mark for each function, sums, matches in order.
 
-// A regular expression; case counts if it has a capital letter. An empty text is none.
-function compileSearch(text) {
-  if (text === '') {
-    return { expression: null, error: '' };
-  }
-  const hasCapital = /[A-Z]/.test(text.replace(/\\./g, ''));
-  try {
-    return { expression: new RegExp(text, hasCapital ? 'u' : 'iu'), error: '' };
-  } catch (error) {
-    return { expression: null, error: 'Not a regular expression: ' + String(error.message).replace(/^.*\/: /, '') };
-  }
-}
-
 // For each frame whether its name matches. The root stands for all; its name is ours.
 function hitsOf(frames, expression) {
   if (!expression) {

@@ -25,20 +25,10 @@ function finishTree(builder) {
     self: Float64Array.from(builder.self),
     total: Float64Array.from(builder.self),
     left: new Float64Array(count),
-    depth: new Uint32Array(count),
-    // One behind the last frame that is above this one.
-    end: new Uint32Array(count),
   };
-  for (let i = 1; i < count; i += 1) {
-    tree.depth[i] = tree.depth[tree.parent[i]] + 1;
-  }
-  for (let i = count - 1; i >= 0; i -= 1) {
-    tree.end[i] = Math.max(tree.end[i], i + 1);
-    if (i > 0) {
-      const parent = tree.parent[i];
-      tree.end[parent] = Math.max(tree.end[parent], tree.end[i]);
-      tree.total[parent] += tree.total[i];
-    }
+  placeNodes(tree);
+  for (let i = count - 1; i > 0; i -= 1) {
+    tree.total[tree.parent[i]] += tree.total[i];
   }
   const filled = new Float64Array(count);
   for (let i = 1; i < count; i += 1) {
@@ -48,6 +38,21 @@ function finishTree(builder) {
   }
   orderByLevel(tree);
   return tree;
+}
+
+// The depth of each node, and the node behind all that are above it.
+function placeNodes(tree) {
+  tree.depth = new Uint32Array(tree.count);
+  tree.end = new Uint32Array(tree.count);
+  for (let i = 1; i < tree.count; i += 1) {
+    tree.depth[i] = tree.depth[tree.parent[i]] + 1;
+  }
+  for (let i = tree.count - 1; i >= 0; i -= 1) {
+    tree.end[i] = Math.max(tree.end[i], i + 1);
+    if (i > 0) {
+      tree.end[tree.parent[i]] = Math.max(tree.end[tree.parent[i]], tree.end[i]);
+    }
+  }
 }
 
 // `byLevel[begins[depth] .. begins[depth + 1]]` are the frames of a level from left to right.

@@ -24,13 +24,7 @@ const isMark = (kind) => kind >= KIND.mark && kind < KIND.interpreted;
 const SUFFIXES = { [KIND.kernel]: '_[k]', [KIND.jit]: '_[j]', [KIND.inlined]: '_[i]' };
 
 async function unpack(text) {
-  const binary = atob(text);
-  const packed = new Uint8Array(binary.length);
-  for (let i = 0; i < packed.length; i += 1) {
-    packed[i] = binary.charCodeAt(i);
-  }
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate'));
-  const reader = numberReader(new Uint8Array(await new Response(stream).arrayBuffer()));
+  const reader = numberReader(await inflate(text));
   const header = JSON.parse(new TextDecoder().decode(reader.bytes(reader.number())));
   header.runtimes.forEach((short, i) => {
     SUFFIXES[KIND.interpreted + i] = '_[' + short + ']';
@@ -39,40 +33,10 @@ async function unpack(text) {
   return { header, profiles };
 }
 
-function numberReader(bytes) {
-  let at = 0;
-  function number() {
-    let value = 0;
-    let scale = 1;
-    let byte;
-    do {
-      byte = bytes[at];
-      at += 1;
-      value += (byte & 127) * scale;
-      scale *= 128;
-    } while (byte > 127);
-    return value;
-  }
-  return {
-    number,
-    bytes(count) {
-      at += count;
-      return bytes.subarray(at - count, at);
-    },
-    column(count) {
-      const column = new Float64Array(count);
-      for (let i = 0; i < count; i += 1) {
-        column[i] = number();
-      }
-      return column;
-    },
-  };
-}
-
 function unpackProfile(section, names, reader) {
   const columns = {};
   for (const [name, count] of section.columns) {
-    columns[name] = reader.column(count);
+    columns[name] = reader.numbers(count);
   }
   const profile = {
     name: section.name,

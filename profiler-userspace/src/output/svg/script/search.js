@@ -9,16 +9,8 @@ function search(text) {
   view.hits = null;
   view.matches = [];
   view.match = -1;
-  let expression = null;
-  try {
-    expression = text === '' ? null : new RegExp(text, /[A-Z]/.test(text.replace(/\\./g, '')) ? 'u' : 'iu');
-  } catch (error) {
-    view.wrong = 'Not a regular expression: ' + String(error.message).replace(/^.*\/[a-z]*: /, '');
-    draw();
-    report();
-    return;
-  }
-  view.wrong = '';
+  const { expression, error } = compileSearch(text);
+  view.wrong = error;
   if (expression) {
     view.hits = new Uint8Array(graph.names.length);
     graph.names.forEach(function (name, i) {

@@ -1,21 +1,7 @@
 // Reads what `pack.rs` wrote.
 //
-// In: base64 of a zlib stream. Out: the graph as columns, one entry for each frame, in preorder.
+// In: what was packed. Out: the graph as columns, one entry for each frame, in preorder.
 // As in all parts: none of the three characters that markup is made of, so comparisons are made by `less`.
-
-function less(a, b) {
-  return Math.sign(a - b) === -1;
-}
-
-function inflate(text) {
-  const binary = atob(text);
-  const bytes = new Uint8Array(binary.length);
-  for (let at = 0; at !== bytes.length; at += 1) {
-    bytes[at] = binary.charCodeAt(at);
-  }
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'));
-  return new Response(stream).arrayBuffer();
-}
 
 // Windows, of each of which there are the gap before it, its length and what was counted.
 function spans(numbers) {
@@ -30,38 +16,15 @@ function spans(numbers) {
 }
 
 function unpack(buffer) {
-  const bytes = new Uint8Array(buffer);
-  let at = 0;
-  function number() {
-    let value = 0;
-    let scale = 1;
-    let byte = 128;
-    while (!less(byte, 128)) {
-      byte = bytes[at];
-      at += 1;
-      value += (byte % 128) * scale;
-      scale *= 128;
-    }
-    return value;
-  }
-  function numbers(count) {
-    const column = new Float64Array(count);
-    for (let i = 0; i !== count; i += 1) {
-      column[i] = number();
-    }
-    return column;
-  }
+  const { number, bytes, numbers } = numberReader(buffer);
   function colors(count) {
     const column = [];
     for (let i = 0; i !== count; i += 1) {
-      column.push('rgb(' + bytes.subarray(at, at + 3).join(',') + ')');
-      at += 3;
+      column.push('rgb(' + bytes(3).join(',') + ')');
     }
     return column;
   }
-  const size = number();
-  const texts = new TextDecoder().decode(bytes.subarray(at, at + size)).split('\n');
-  at += size;
+  const texts = new TextDecoder().decode(bytes(number())).split('\n');
   const graph = {
     title: texts[0], subtitle: texts[1], noun: texts[2], balance: texts[3],
     lossy: number() === 1, inverted: number() === 1,
