@@ -8,55 +8,30 @@ const BRIEF_USAGE: &str = "flame-bpf [OPTIONS] [DURATION] [-- COMMAND [ARGS]...]
        flame-bpf COMMAND [OPTIONS]";
 
 /// The flags that the short help shows, and their words where ours are too many for a line.
-const BRIEF: &[(&str, Option<&str>)] = &[
-    ("pid", None),
-    (
-        "name",
-        Some("Sample processes of this name, and their children to come"),
-    ),
-    ("all", None),
-    (
-        "duration",
-        Some("Stop after 10, 0.5, 500ms, 2m ... [default: Ctrl-C]"),
-    ),
-    ("freq", None),
-    (
-        "event",
-        Some("Sample on this event [default: cycles or cpu-clock]"),
-    ),
-    ("off_cpu", Some("Show where threads wait, and for how long")),
-    (
-        "wall",
-        Some("Show all time of every thread: running, blocked, waiting for a CPU"),
-    ),
-    (
-        "io",
-        Some("Show who reads and writes files: latency [default], bytes, count"),
-    ),
-    ("syscalls", None),
-    (
-        "locks",
-        Some("Show who waits for locks: kernel, user, or all [default]"),
-    ),
-    ("alloc", None),
-    ("user_stacks_only", None),
-    ("kernel_stacks_only", None),
-    ("per_thread", None),
-    (
-        "output",
-        Some("Write .svg, .html, .txt, .folded, .pb.gz, .json, .fbpf ... by the name"),
-    ),
-    ("folded", None),
-    ("report", Some("Write a text report to stdout")),
-    (
-        "focus",
-        Some("Show only samples with a frame that matches. Repeatable"),
-    ),
-    ("quiet", None),
-    ("verbose", Some("Print more; -vv and -vvv still more")),
-    ("help", Some("Print this; --help prints all options")),
-    ("version", None),
-];
+const BRIEF: &str = "\
+pid
+name: Sample processes of this name, and their children to come
+all
+duration: Stop after 10, 0.5, 500ms, 2m ... [default: Ctrl-C]
+freq
+event: Sample on this event [default: cycles or cpu-clock]
+off_cpu: Show where threads wait, and for how long
+wall: Show all time of every thread: running, blocked, waiting for a CPU
+io: Show who reads and writes files: latency [default], bytes, count
+syscalls
+locks: Show who waits for locks: kernel, user, or all [default]
+alloc
+user_stacks_only
+kernel_stacks_only
+per_thread
+output: Write .svg, .html, .txt, .folded, .pb.gz, .json, .fbpf ... by the name
+folded
+report: Write a text report to stdout
+focus: Show only samples with a frame that matches. Repeatable
+quiet
+verbose: Print more; -vv and -vvv still more
+help: Print this; --help prints all options
+version";
 
 /// Examples of the short help.
 const BRIEF_EXAMPLES: &str = "\
@@ -112,11 +87,14 @@ pub(super) fn is_short(arguments: &[OsString]) -> bool {
 /// The command line as the short help shows it, on one screen.
 pub(super) fn brief(command: Command) -> Command {
     let shown = |arg: Arg| {
-        let known = BRIEF.iter().find(|(id, _)| arg.get_id() == id);
+        let mut rows = BRIEF
+            .lines()
+            .map(|row| row.split_once(": ").unwrap_or((row, "")));
+        let words = rows.find_map(|(id, words)| (arg.get_id() == id).then_some(words));
         let arg = arg.help_heading(None::<&'static str>);
-        match known {
-            Some((_, Some(words))) => arg.help(*words),
-            Some((_, None)) => arg,
+        match words {
+            Some("") => arg,
+            Some(words) => arg.help(words),
             None => arg.hide(true),
         }
     };
