@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 
 use super::Bench;
 use super::command::run;
@@ -34,95 +34,20 @@ const PRINTED: u32 = 300_000;
 const RECORDINGS: usize = 300;
 const DIFFERENT: usize = 10;
 
-/// A peer, and its command line.
-type Peer = (&'static str, &'static str);
-
-/// Work on an input: in the table, our arguments behind `render` or `diff`, the file that they write, and the peer that people would take.
-struct Work {
-    name: &'static str,
-    arguments: &'static str,
-    output: &'static str,
-    peer: Option<Peer>,
-}
-
-const fn work(
-    name: &'static str,
-    arguments: &'static str,
-    output: &'static str,
-    peer: Option<Peer>,
-) -> Work {
-    Work {
-        name,
-        arguments,
-        output,
-        peer,
-    }
-}
-
-const INFERNO: &str = "inferno-flamegraph";
-
-/// All that is measured, in the table's order.
-const ALL: [Work; 11] = [
-    work("300 recordings, SVG", "render raw/*.fbpf", "a.svg", None),
-    work(
-        "300 recordings, pprof",
-        "render raw/*.fbpf",
-        "a.pb.gz",
-        Some(("go", "go tool pprof -proto -output=peer raw/*.pb.gz")),
-    ),
-    work(
-        "perf script, SVG",
-        "render in.perf",
-        "b.svg",
-        Some(("inferno-collapse-perf", "inferno-collapse-perf in.perf")),
-    ),
-    work(
-        "58,000 stacks, SVG",
-        "render usual.folded",
-        "c.svg",
-        Some((INFERNO, "inferno-flamegraph usual.folded")),
-    ),
-    work(
-        "1,000,000 stacks, SVG",
-        "render one.folded",
-        "d.svg",
-        Some((INFERNO, "inferno-flamegraph one.folded")),
-    ),
-    work(
-        "1,000,000 stacks, HTML",
-        "render one.folded",
-        "e.html",
-        None,
-    ),
-    work("1,000,000 stacks, text", "render one.folded", "f.txt", None),
-    work(
-        "1,000,000 stacks, pprof",
-        "render one.folded",
-        "g.pb.gz",
-        None,
-    ),
-    work(
-        "1,000,000 stacks, folded",
-        "render one.folded",
-        "h.folded",
-        None,
-    ),
-    work(
-        "diff of two such, SVG",
-        "diff one.folded other.folded",
-        "i.svg",
-        Some((
-            "inferno-diff-folded",
-            "inferno-diff-folded one.folded other.folded",
-        )),
-    ),
-    work(
-        "diff of two such, text",
-        "diff one.folded other.folded",
-        "j.txt",
-        None,
-    ),
-];
+/// All that is measured, in the table's order: what it is called, our arguments behind `render` or `diff`, the file that they
+/// write, and the program that people would take, with its line.
+const ALL: &str = "\
+300 recordings, SVG | render raw/*.fbpf | a.svg
+300 recordings, pprof | render raw/*.fbpf | a.pb.gz | go | go tool pprof -proto -output=peer raw/*.pb.gz
+perf script, SVG | render in.perf | b.svg | inferno-collapse-perf | inferno-collapse-perf in.perf
+58,000 stacks, SVG | render usual.folded | c.svg | inferno-flamegraph | inferno-flamegraph usual.folded
+1,000,000 stacks, SVG | render one.folded | d.svg | inferno-flamegraph | inferno-flamegraph one.folded
+1,000,000 stacks, HTML | render one.folded | e.html
+1,000,000 stacks, text | render one.folded | f.txt
+1,000,000 stacks, pprof | render one.folded | g.pb.gz
+1,000,000 stacks, folded | render one.folded | h.folded
+diff of two such, SVG | diff one.folded other.folded | i.svg | inferno-diff-folded | inferno-diff-folded one.folded other.folded
+diff of two such, text | diff one.folded other.folded | j.txt";
 
 /// Takes the section's figures.
 pub(super) fn measure(bench: &Bench) -> Result<Table> {
@@ -131,17 +56,17 @@ pub(super) fn measure(bench: &Bench) -> Result<Table> {
     write_inputs(folder).context("cannot write inputs")?;
     record(bench, folder)?;
     let mut table = Table::new("Large inputs");
-    for work in ALL {
+    for work in ALL.lines() {
+        let cells: Vec<&'static str> = work.split(" | ").collect();
+        let [name, arguments, output, ref peer @ ..] = cells[..] else {
+            bail!("{work} is no row");
+        };
         let program = bench.flame_bpf.display();
-        let Work {
-            name,
-            arguments,
-            output,
-            peer,
-        } = work;
         let line = format!("exec '{program}' {arguments} -q -o {output}");
         let mut all = vec![("flame-bpf", line)];
-        all.extend(peer.and_then(|(name, line)| bench.peer(name, line)));
+        if let [program, line] = peer {
+            all.extend(bench.peer(program, line));
+        }
         bench.run_each(folder, &mut table, name, &all)?;
         let written = mebibytes(&folder.join(output))?;
         let written = [("flame-bpf", [written].into_iter().collect())];
