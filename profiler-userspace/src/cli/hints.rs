@@ -12,7 +12,7 @@ use std::ffi::OsString;
 
 use clap::{Arg, CommandFactory as _};
 
-use self::foreign::{BCC_LETTERS, EXAMPLE, FLAGS, Flag, Instead, PROBES, SUFFIX, TOOLS, VERBS};
+use self::foreign::{BCC_LETTERS, EXAMPLE, FLAGS, PROBES, SUFFIX, TOOLS, VERBS, rows};
 use super::value::{duration, shell_word};
 use crate::output::Format;
 
@@ -51,19 +51,19 @@ pub(super) fn advice(typed: &[OsString], accepted: impl Fn(&[OsString]) -> bool)
     let first = words
         .first()
         .map(|first| first.strip_suffix(SUFFIX).unwrap_or(first));
-    let verb = VERBS.iter().find(|(verb, ..)| Some(*verb) == first);
-    let tool = TOOLS.iter().find(|(tool, ..)| Some(*tool) == first);
-    if let Some((tool, flag, _)) = tool {
+    let verb = rows(VERBS).find(|[verb, _, _]| Some(*verb) == first);
+    let tool = rows(TOOLS).find(|[tool, _, _]| Some(*tool) == first);
+    if let Some([tool, flag, _]) = tool {
         spelling.because(format!("{tool} is {flag} here"));
-        spelling.rest.push((*flag).into());
+        spelling.rest.push(flag.into());
     }
     let example = match verb {
-        Some((_, why, Some(example))) => return Some(sentence(&[(*why).into()], example)),
-        Some((_, why, None)) => {
-            spelling.because(*why);
+        Some([_, why, ""]) => {
+            spelling.because(why);
             Some(EXAMPLE)
         }
-        None => tool.map(|(.., example)| *example),
+        Some([_, why, example]) => return Some(sentence(&[why.into()], example)),
+        None => tool.map(|[.., example]| example),
     };
     spelling.tongue = match verb {
         Some(_) => Tongue::Verbs,
@@ -93,11 +93,11 @@ pub(super) fn advice(typed: &[OsString], accepted: impl Fn(&[OsString]) -> bool)
 
 /// The answer to what bpftrace would attach to.
 fn probe(word: &str) -> Option<String> {
-    let mut known = PROBES.iter();
-    let (_, why, line) = known.find(|(begin, ..)| word.starts_with(begin))?;
+    let begins = |begins: &str| begins.split(' ').any(|begin| word.starts_with(begin));
+    let [_, why, line] = rows(PROBES).find(|[all, _, _]| begins(all))?;
     let name = word.rsplit(':').next().filter(|name| !name.is_empty());
     let line = line.replace("NAME", &shell_word(name.unwrap_or("NAME")));
-    Some(sentence(&[(*why).into()], &line))
+    Some(sentence(&[why.into()], &line))
 }
 
 /// The command of ours that a word is one or two letters away from.
@@ -191,6 +191,17 @@ fn own(flag: &str) -> Option<bool> {
         .find(named)
         // A value that may be left out is behind `=`, and not a word of its own.
         .map(|arg| arg.get_action().takes_values() && !arg.is_require_equals_set())
+}
+
+/// Replacement of a flag.
+#[derive(Clone, Copy)]
+enum Instead<'a> {
+    /// Nothing.
+    Nothing,
+    /// A flag of ours, with the same value if there was one.
+    Flag(&'a str),
+    /// A command line of ours instead of the whole.
+    Line(&'static str),
 }
 
 /// Translation of one flag: by itself, with its value, or none.
@@ -325,7 +336,7 @@ impl Spelling {
         let (takes_value, instead, why) = match own(flag) {
             Some(takes_value) => (takes_value, Instead::Flag(flag), None),
             None => match self.foreign(flag) {
-                Some(&(_, takes_value, instead, why)) => (takes_value, instead, Some(why)),
+                Some((takes_value, instead, why)) => (takes_value, instead, Some(why)),
                 None => {
                     let Some(meant) = meant(flag) else {
                         return Translated::Not;
@@ -363,12 +374,19 @@ impl Spelling {
         }
     }
 
-    fn foreign(&self, flag: &str) -> Option<&'static Flag> {
+    fn foreign(&self, flag: &str) -> Option<(bool, Instead<'static>, &'static str)> {
         // perf's own meaning of these is another, and rare.
         if self.tongue == Tongue::Verbs && ["-u", "-k"].contains(&flag) {
             return None;
         }
-        FLAGS.iter().find(|(names, ..)| names.contains(&flag))
+        let is_its = |names: &str| names.split(' ').any(|name| name == flag);
+        let [_, value, instead, why] = rows(FLAGS).find(|[names, _, _, _]| is_its(names))?;
+        let instead = match instead {
+            "" => Instead::Nothing,
+            flag if flag.starts_with('-') => Instead::Flag(flag),
+            line => Instead::Line(line),
+        };
+        Some((!value.is_empty(), instead, why))
     }
 
     /// A flag of ours, with a value that may not be.
