@@ -288,7 +288,7 @@ impl Slabs {
         for number in unused {
             outer.set(number as u32, &*stand_in, 0).map_err(not_made)?;
             self.slabs[number] = Place::Empty;
-            // What is mapped is kept.
+            // A mapping keeps the memory.
             self.window.take_if(|window| window.slab == number);
         }
         Ok(())

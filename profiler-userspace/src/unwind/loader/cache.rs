@@ -422,7 +422,7 @@ impl<S: TableStore> TableCache<S> {
         if tables.is_empty() && bare.is_empty() {
             return;
         }
-        // What is not given back now stays as unused as it is.
+        // After an error, slabs stay for what comes.
         let removed = self.remove(&tables, bare);
         if removed.and_then(|()| self.store.give_back()).is_ok() {
             self.loaded.given_back += tables.len();
