@@ -1,11 +1,12 @@
 //! A real OpenTelemetry collector, made of its published modules.
 //!
-//! In: the sources under `collector/`, whose versions are pinned. Out: a collector that takes profiles over HTTP and appends them
-//! to a file, and what is in that file.
+//! In: the sources under `collector/`, whose versions are pinned, and what is done with profiles. Out: a collector that takes profiles
+//! over HTTP, appends them to a file or passes them on, and what is in that file.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::net::{TcpListener, TcpStream};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -16,22 +17,101 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::go::go_toolchains;
-use crate::program::cache;
+use crate::program::{cache, read};
 
 /// Making it takes two minutes of CPU time, and its modules have to be fetched.
 const MOST_SECONDS: &str = "900";
 
-/// A collector with a port and a file of its own.
+/// The beginning of each line in a collector's file.
+const LINE: &str = r#"{"resourceProfiles":"#;
+
+/// Something that a collector does with profiles.
+#[derive(Clone, Copy, Debug)]
+pub enum Passing<'a> {
+    /// Appends them to a file through a buffer, as it does by default.
+    Buffered,
+    /// Has them in a file before it answers.
+    Written,
+    /// Keeps them in memory until the server at this address has them.
+    Queued(&'a str),
+    /// Keeps them in a folder until the server at this address has them.
+    Stored(&'a str),
+}
+
+impl Passing<'_> {
+    /// The configuration of a collector that listens at an address and has this folder for what it writes.
+    fn config(self, address: SocketAddr, folder: &Path) -> String {
+        let folder = folder.display().to_string();
+        let config = match self {
+            Self::Buffered => to_file("append: true, flush_interval: 0s"),
+            Self::Written => to_file("rotation: {}"),
+            Self::Queued(url) => to_server(url).replace("storage: file_storage", ""),
+            Self::Stored(url) => to_server(url),
+        };
+        config
+            .replace(DOCS_ADDRESS, &address.to_string())
+            .replace(DOCS_FOLDER, &folder)
+            // Collectors beside each other cannot have one port for their own metrics.
+            .replace(
+                "service:\n",
+                "service:\n  telemetry: {metrics: {level: none}}\n",
+            )
+    }
+}
+
+/// Address, server and folder of the configuration in the documents.
+const DOCS_ADDRESS: &str = "0.0.0.0:4318";
+const DOCS_SERVER: &str = "http://pyroscope:4040";
+const DOCS_FOLDER: &str = "/var/lib/otelcol";
+
+/// The configuration in the documents, with another server.
+fn to_server(url: &str) -> String {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/service.md");
+    let page = String::from_utf8(read(&page)).expect("it is text");
+    let config = page
+        .split("```yaml\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next());
+    let config = config.expect("there is one in the documents");
+    for part in [DOCS_ADDRESS, DOCS_SERVER, DOCS_FOLDER] {
+        assert!(config.contains(part), "{part} is not in {config}");
+    }
+    config.replace(DOCS_SERVER, url)
+}
+
+/// A configuration with a file exporter.
+fn to_file(how: &str) -> String {
+    format!(
+        "receivers: {{otlp: {{protocols: {{http: {{endpoint: '{DOCS_ADDRESS}'}}}}}}}}\n\
+         exporters: {{file: {{path: '{DOCS_FOLDER}/profiles.json', {how}}}}}\n\
+         service:\n  pipelines: {{profiles: {{receivers: [otlp], exporters: [file]}}}}\n"
+    )
+}
+
+/// A collector with a port of its own.
 #[derive(Debug)]
 pub struct Collector {
     program: PathBuf,
-    folder: TempDir,
-    port: u16,
+    /// Its configuration and its log.
+    own: TempDir,
+    folder: PathBuf,
+    address: SocketAddr,
     child: Option<Child>,
 }
 
+/// Contents of a collector's file.
+#[derive(Clone, Debug, Default)]
+pub struct Held {
+    /// The sums of values by the ID of their profile.
+    pub sums: BTreeMap<String, u64>,
+    /// Profiles that came more than once, each time after the first.
+    pub again: usize,
+    /// Lines of which a part is missing.
+    pub torn: usize,
+}
+
 impl Collector {
-    /// One that takes profiles from now on.
+    /// One that takes profiles from now on, with this folder for what it writes.
     ///
     /// # Errors
     ///
@@ -40,49 +120,43 @@ impl Collector {
     /// # Panics
     ///
     /// When it does not start.
-    pub fn start() -> Result<Self, String> {
+    pub fn start(passing: Passing<'_>, folder: &Path) -> Result<Self, String> {
         let program = made()?;
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let own = tempfile::tempdir().expect("a temporary folder can be made");
         let free = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-        let port = free.local_addr().expect("it has an address").port();
+        let address = free.local_addr().expect("it has an address");
         drop(free);
-        let file = folder.path().join("profiles.json");
-        let config = format!(
-            "receivers: {{otlp: {{protocols: {{http: {{endpoint: '127.0.0.1:{port}'}}}}}}}}\n\
-             exporters: {{file: {{path: '{}', append: true, flush_interval: 0s}}}}\n\
-             service:\n  telemetry: {{metrics: {{level: none}}}}\n  \
-             pipelines: {{profiles: {{receivers: [otlp], exporters: [file]}}}}\n",
-            file.display()
-        );
-        fs::write(folder.path().join("config.yaml"), config).expect("it can be written");
+        let config = passing.config(address, folder);
+        fs::write(own.path().join("config.yaml"), config).expect("it can be written");
         let mut collector = Self {
             program,
-            folder,
-            port,
+            own,
+            folder: folder.to_owned(),
+            address,
             child: None,
         };
         collector.begin();
         Ok(collector)
     }
 
-    /// Begins again after [`end`](Self::end), on the same port and with the same file.
+    /// Begins again after [`end`](Self::end) or [`kill`](Self::kill), on the same port and with the same files.
     ///
     /// # Panics
     ///
     /// When it does not start.
     pub fn begin(&mut self) {
-        let log = File::create(self.folder.path().join("log")).expect("it can be made");
+        let log = File::create(self.own.path().join("log")).expect("it can be made");
         let child = Command::new(&self.program)
             .arg("--config")
-            .arg(self.folder.path().join("config.yaml"))
+            .arg(self.own.path().join("config.yaml"))
             .arg("--feature-gates=service.profilesSupport")
             .stdout(Stdio::null())
             .stderr(log)
             .spawn();
         self.child = Some(child.expect("it can be started"));
         let begun = Instant::now();
-        while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
-            let log = fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+        while TcpStream::connect(self.address).is_err() {
+            let log = fs::read_to_string(self.own.path().join("log")).unwrap_or_default();
             assert!(begun.elapsed() < Duration::from_secs(60), "{log}");
             sleep(Duration::from_millis(50));
         }
@@ -94,37 +168,65 @@ impl Collector {
     ///
     /// When it cannot be signalled.
     pub fn end(&mut self) {
+        self.stop(Signal::TERM);
+    }
+
+    /// Ends it at once, as a crash does.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be signalled.
+    pub fn kill(&mut self) {
+        self.stop(Signal::KILL);
+    }
+
+    fn stop(&mut self, signal: Signal) {
         if let Some(mut child) = self.child.take() {
             let pid = Pid::from_child(&child);
-            kill_process(pid, Signal::TERM).expect("it runs");
+            kill_process(pid, signal).expect("it runs");
             child.wait().expect("it ends");
         }
     }
 
-    /// Where it takes profiles.
+    /// Its process, while it runs.
     #[must_use]
-    pub fn url(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
+    pub fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
     }
 
-    /// The sums of values in its file, by the ID of their profile, and how many profiles came more than once.
+    /// The address at which it takes profiles.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Contents of its file.
     ///
     /// # Panics
     ///
     /// When the file is not what a collector writes.
     #[must_use]
-    pub fn profiles(&self) -> (BTreeMap<String, u64>, usize) {
-        let text = fs::read_to_string(self.folder.path().join("profiles.json")).unwrap_or_default();
-        let (mut sums, mut again) = (BTreeMap::new(), 0);
+    pub fn held(&self) -> Held {
+        let text = fs::read_to_string(self.folder.join("profiles.json")).unwrap_or_default();
+        let mut held = Held::default();
         for line in text.lines() {
-            let batch: Value = serde_json::from_str(line).expect("a line is JSON");
-            for profile in profiles(&batch) {
-                let id = profile["profileId"].as_str().expect("a profile has an ID");
-                let earlier = sums.insert(id.to_owned(), sum(profile));
-                again += usize::from(earlier.is_some());
+            // Behind a line that was not finished, the next one begins at once.
+            let begins: Vec<usize> = line.match_indices(LINE).map(|(at, _)| at).collect();
+            assert_eq!(begins.first(), Some(&0), "a line says profiles");
+            let ends = begins.iter().skip(1).copied().chain([line.len()]);
+            for (begin, end) in begins.iter().zip(ends) {
+                let Ok(batch) = serde_json::from_str(&line[*begin..end]) else {
+                    held.torn += 1;
+                    continue;
+                };
+                for profile in profiles(&batch) {
+                    let id = profile["profileId"].as_str().expect("a profile has an ID");
+                    let earlier = held.sums.insert(id.to_owned(), sum(profile));
+                    held.again += usize::from(earlier.is_some());
+                }
             }
         }
-        (sums, again)
+        held
     }
 }
 
@@ -139,7 +241,12 @@ impl Drop for Collector {
 
 /// The collector's program.
 fn made() -> Result<PathBuf, String> {
-    let program = cache().join("collector-0.161.0");
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("collector");
+    let mut hasher = DefaultHasher::new();
+    for name in ["main.go", "go.mod"] {
+        read(&sources.join(name)).hash(&mut hasher);
+    }
+    let program = cache().join(format!("collector-{:016x}", hasher.finish()));
     if program.is_file() {
         return Ok(program);
     }
@@ -151,7 +258,7 @@ fn made() -> Result<PathBuf, String> {
         .args(["build", "-mod=readonly", "-ldflags=-s -w", "-o"])
         .arg(&part)
         .arg(".")
-        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("collector"))
+        .current_dir(sources)
         .env("GOTOOLCHAIN", "local")
         .output()
         .map_err(|error| format!("Go cannot be run: {error}"))?;

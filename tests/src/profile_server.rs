@@ -3,13 +3,12 @@
 //! In: requests in OTLP, and how to answer the first of them. Out: what the requests hold, each profile once, however often it came.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::Write as _;
+use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use flate2::read::GzDecoder;
-
+use crate::request::Request;
 use crate::stacks::{self, Stacks};
 
 /// How a request is answered.
@@ -52,9 +51,10 @@ impl ProfileServer {
             let mut answers = answers.into_iter();
             for stream in listener.incoming() {
                 let mut stream = stream.expect("somebody has come");
-                let Some(body) = read(&mut stream) else {
+                let Some(request) = Request::read(&mut stream) else {
                     continue;
                 };
+                let body = request.unpacked();
                 let answer = match is_down.load(Ordering::Relaxed) {
                     true => DOWN,
                     false => answers.next().unwrap_or(Answer::Taken),
@@ -108,6 +108,16 @@ impl ProfileServer {
         self.bodies.lock().expect("nobody panicked").clone()
     }
 
+    /// The sums of all profiles, by their IDs in hexadecimal digits.
+    ///
+    /// # Panics
+    ///
+    /// When a request is not what OTLP wants, or two with one ID differ.
+    pub fn sums(&self) -> BTreeMap<String, u64> {
+        let bodies = self.bodies.lock().expect("nobody panicked");
+        stacks::sums_of_otlp(bodies.iter().map(Vec::as_slice))
+    }
+
     /// Stacks of all profiles, each profile once by its ID.
     ///
     /// # Panics
@@ -144,31 +154,4 @@ fn text(answer: Answer) -> String {
     format!(
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n{more}Content-Length: 0\r\nConnection: close\r\n\r\n"
     )
-}
-
-/// The unpacked body of the request that comes.
-fn read(stream: &mut TcpStream) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let mut block = [0; 4096];
-    loop {
-        let head = bytes.windows(4).position(|four: &[u8]| four == b"\r\n\r\n");
-        if let Some(head) = head {
-            let text = String::from_utf8_lossy(&bytes[..head]).to_lowercase();
-            let length = text
-                .lines()
-                .find_map(|line| line.strip_prefix("content-length: "));
-            let end = head + 4 + length?.parse::<usize>().ok()?;
-            if bytes.len() >= end {
-                let mut body = Vec::new();
-                GzDecoder::new(&bytes[head + 4..end])
-                    .read_to_end(&mut body)
-                    .expect("the body is packed");
-                return Some(body);
-            }
-        }
-        match stream.read(&mut block).ok()? {
-            0 => return None,
-            read => bytes.extend_from_slice(&block[..read]),
-        }
-    }
 }

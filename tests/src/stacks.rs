@@ -147,21 +147,57 @@ pub fn profiles_of_otlp(bytes: &[u8]) -> Vec<(Vec<u8>, Stacks)> {
     };
     let mut known = Vec::new();
     for resource in data.messages(1) {
-        let profiles = resource.messages(2)[0].messages(2);
-        let kind = |profile: &Message<'_>| profile.message(1).number(1);
-        let is_first = |profile: &&Message<'_>| kind(profile) == kind(&profiles[0]);
-        for profile in profiles.iter().filter(is_first) {
+        for profile in profiles_of_first_type(&resource) {
             let mut stacks = Stacks::new();
             for sample in profile.messages(2) {
                 let locations = all[sample.number(1) as usize].numbers(1);
                 let stack = locations.into_iter().rev().flat_map(named).collect();
-                add(&mut stacks, stack, sample.numbers(4).iter().sum());
+                add(&mut stacks, stack, value(&sample));
             }
-            let id = profile.bytes(7).into_iter().next().unwrap_or_default();
-            known.push((id, stacks));
+            known.push((id(&profile), stacks));
         }
     }
     known
+}
+
+/// The sums of the same profiles, by their IDs in hexadecimal digits.
+///
+/// # Panics
+///
+/// When two profiles with one ID differ.
+pub fn sums_of_otlp<'b>(bodies: impl IntoIterator<Item = &'b [u8]>) -> BTreeMap<String, u64> {
+    let mut sums = BTreeMap::new();
+    for body in bodies {
+        // Without a look at what is in a stack: there may be thousands of bodies.
+        let resources = Message::new(body).messages(1);
+        for profile in resources.iter().flat_map(profiles_of_first_type) {
+            let digits = id(&profile).into_iter().map(|byte| format!("{byte:02x}"));
+            let sum = profile.messages(2).iter().map(value).sum();
+            let before = sums.insert(digits.collect(), sum);
+            assert!(
+                before.is_none_or(|before| before == sum),
+                "one ID, two sums"
+            );
+        }
+    }
+    sums
+}
+
+/// The profiles of a resource that count what its first one does.
+fn profiles_of_first_type<'b>(resource: &Message<'b>) -> Vec<Message<'b>> {
+    let mut profiles = resource.messages(2)[0].messages(2);
+    let kind = |profile: &Message<'_>| profile.message(1).number(1);
+    let first = kind(&profiles[0]);
+    profiles.retain(|profile| kind(profile) == first);
+    profiles
+}
+
+fn id(profile: &Message<'_>) -> Vec<u8> {
+    profile.bytes(7).into_iter().next().unwrap_or_default()
+}
+
+fn value(sample: &Message<'_>) -> u64 {
+    sample.numbers(4).iter().sum()
 }
 
 /// Keys and texts of each resource of OTLP.

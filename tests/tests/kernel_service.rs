@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use flame_bpf_tests::stacks::{self, Stacks};
 use flame_bpf_tests::{
     Answer, Invocation, Mounted, ProfileServer, Program, Run, Running, kernel_test, require,
+    wait_until,
 };
 use parquet::record::Field;
 use rustix::process::Signal;
@@ -16,15 +17,6 @@ use tempfile::tempdir;
 
 fn total(stacks: &Stacks) -> u64 {
     stacks.values().sum()
-}
-
-/// Waits until it is so, for at most a minute.
-fn wait_until(is_so: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "it never was so");
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 fn ended(running: Running) -> Run {
