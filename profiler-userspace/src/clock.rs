@@ -93,7 +93,7 @@ impl Between {
 }
 
 /// An hour of a day in UTC.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hour(i64);
 
 /// Seconds of an hour.

@@ -6,7 +6,7 @@
 use crate::input;
 use crate::profile::fold::visible;
 use crate::raw_recording;
-use crate::store::{self, Table};
+use crate::store::Listing;
 use anyhow::{Context as _, Result, bail};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
@@ -21,8 +21,8 @@ pub(crate) enum Input {
     Recording(Box<dyn BufRead>),
     /// A profile that another tool made, or that we wrote for other tools.
     Foreign(input::File<'static>),
-    /// Tables of a folder, the oldest first.
-    Tables(Vec<Table>),
+    /// A folder with tables.
+    Store(Listing),
 }
 
 /// Name of an input in sentences.
@@ -43,11 +43,11 @@ impl Input {
     pub(crate) fn open(path: &Path, read: &Arc<AtomicU64>) -> Result<Self> {
         let open = || -> Result<Self> {
             if path.is_dir() {
-                let tables = store::tables(path)?;
-                if !tables.is_empty() {
-                    return Ok(Self::Tables(tables));
+                let listing = Listing::of(path)?;
+                if !listing.tables.is_empty() {
+                    return Ok(Self::Store(listing));
                 }
-                match &*store::recordings(path)? {
+                match &*listing.recordings {
                     [] => bail!(
                         "it is a folder without tables (.parquet), which a service makes with --store"
                     ),

@@ -17,9 +17,10 @@ use crate::profile::fold::visible;
 use crate::profile::{Machine, Origin, Profile, Unit};
 use crate::raw_recording::{self, Facts, Merged, Wanted};
 use crate::report::findings::{Finding, Summary};
-use crate::store::{self, Table};
+use crate::store::{self, Listing, Table};
 use crate::text::number::counted;
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use foldhash::{HashMap, HashSet};
 use std::fs;
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
@@ -127,7 +128,7 @@ pub(super) fn each(
     for some in put_off.chunks(workers.min(MOST_WORKERS)) {
         let read = |path: &Path| match Input::open(path, read_bytes)? {
             Input::Foreign(file) => read_foreign(&asked, path, file),
-            Input::Recording(_) | Input::Tables(_) => {
+            Input::Recording(_) | Input::Store(_) => {
                 bail!("{} is another file now", input::name(path))
             }
         };
@@ -204,7 +205,7 @@ fn read(asked: Asked<'_>, path: &Path, input: Input) -> Result<Piece> {
             let asked = AskedOfForeign::new(asked, Unit::Samples);
             read_foreign(&asked, path, file)
         }
-        Input::Tables(tables) => read_tables(asked, path, tables),
+        Input::Store(listing) => read_store(asked, path, listing),
     }
 }
 
@@ -222,27 +223,27 @@ pub(super) fn check_time(file: &Path, between: Between) -> Result<()> {
 const HALF_A_DAY: Duration = Duration::from_secs(12 * 3600);
 
 /// The samples of a folder's tables, as one input. Of those that are of other hours than are wanted, none is opened.
-fn read_tables(asked: Asked<'_>, path: &Path, mut tables: Vec<Table>) -> Result<Piece> {
+fn read_store(asked: Asked<'_>, path: &Path, mut store: Listing) -> Result<Piece> {
     let name = input::name(path);
-    let hours = tables.iter().filter_map(|table| table.hour);
+    let hours = store.tables.iter().filter_map(|table| table.hour);
     let (first, last) = (hours.clone().min(), hours.max());
     let wanted = asked
         .time
         .zip(last)
         .map(|(time, last)| time(last.end() - HALF_A_DAY));
-    let left = not_in_tables(path, &tables, |hour| {
+    let left = not_in_tables(&store, |hour| {
         { wanted.as_ref() }
             .is_none_or(|wanted| hour.start() < wanted.end && hour.end() > wanted.start)
-    })?;
+    });
     if let (Some(wanted), Some((first, last))) = (&wanted, first.zip(last)) {
         // Windows are of the hour in which they began, and not longer than one.
         let may_be = |hour: Hour| hour.start() < wanted.end && hour.end() + HOUR > wanted.start;
-        tables.retain(|table| table.hour.is_none_or(may_be));
+        store.tables.retain(|table| table.hour.is_none_or(may_be));
         let since = { left.first() }.map_or_else(String::new, |recording| {
             format!("; {} has what came since", input::name(recording))
         });
         ensure!(
-            !tables.is_empty(),
+            !store.tables.is_empty(),
             "cannot read {name}: none of its tables is of that time; they begin at {} and end at {}{since}",
             shown(first.start()),
             shown(last.end())
@@ -256,7 +257,7 @@ fn read_tables(asked: Asked<'_>, path: &Path, mut tables: Vec<Table>) -> Result<
     if asked.time.is_some() {
         of_foreign.wanted.time = Some(&time);
     }
-    let mut foreign = foreign::read_tables(&name, &tables, &of_foreign.wanted)?;
+    let mut foreign = foreign::read_tables(&name, &store.tables, &of_foreign.wanted)?;
     if let Some(recording) = left.first() {
         foreign.summary.findings.push(Finding::note(format!(
             "what came after the last table is not shown; {} of it, such as `{}`, can be rendered",
@@ -267,27 +268,31 @@ fn read_tables(asked: Asked<'_>, path: &Path, mut tables: Vec<Table>) -> Result<
     piece(&of_foreign, name, true, foreign)
 }
 
-/// The recordings of wanted hours of a store that none of its tables was made of.
-fn not_in_tables(
-    store: &Path,
-    tables: &[Table],
-    is_wanted: impl Fn(Hour) -> bool,
-) -> Result<Vec<PathBuf>> {
+/// The recordings of wanted hours of a store that none of its tables was made of. Each table beside one is read once.
+fn not_in_tables(store: &Listing, is_wanted: impl Fn(Hour) -> bool) -> Vec<PathBuf> {
+    // The folder and the hour of tables, with what they were made of.
+    let mut in_tables: HashMap<(Option<&Path>, Hour), HashSet<String>> = HashMap::default();
     let mut left = Vec::new();
-    for (hour, recording) in store::recordings(store)? {
-        let is_beside =
-            |table: &&Table| table.hour == Some(hour) && table.path.parent() == recording.parent();
-        let is_in = |table: &Table| {
-            let of = fs::read(&table.path)
-                .ok()
-                .and_then(|bytes| made_of(bytes.into()).ok());
-            of.is_some_and(|of| of.contains(&store::name(&recording)))
-        };
-        if is_wanted(hour) && !tables.iter().filter(is_beside).any(is_in) {
-            left.push(recording);
+    for (hour, recording) in &store.recordings {
+        if !is_wanted(*hour) {
+            continue;
+        }
+        let place = (recording.parent(), *hour);
+        let in_them = in_tables.entry(place).or_insert_with(|| {
+            let of_table = |table: &Table| {
+                let bytes = fs::read(&table.path).ok()?;
+                made_of(bytes.into()).ok()
+            };
+            let tables = store.tables.iter();
+            let beside =
+                tables.filter(|table| (table.path.parent(), table.hour) == (place.0, Some(*hour)));
+            beside.filter_map(of_table).flatten().collect()
+        });
+        if !in_them.contains(&store::name(recording)) {
+            left.push(recording.clone());
         }
     }
-    Ok(left)
+    left
 }
 
 const HOUR: Duration = Duration::from_secs(3600);

@@ -57,33 +57,35 @@ pub struct Table {
     pub path: PathBuf,
 }
 
-/// All tables in a folder, the oldest first.
-///
-/// # Errors
-/// When the folder cannot be read.
-pub fn tables(folder: &Path) -> io::Result<Vec<Table>> {
-    let mut files = Vec::new();
-    walk(folder, DEPTH, &mut files)?;
-    let mut tables: Vec<Table> = files
-        .into_iter()
-        .filter(|path| is_table(path))
-        .map(|path| Table {
-            hour: hour(&path),
-            path,
-        })
-        .collect();
-    tables.sort();
-    Ok(tables)
+/// Contents of a store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// All tables, the oldest first.
+    pub tables: Vec<Table>,
+    /// Recordings, those of the oldest hour first: what is in no table yet, and perhaps what is in one of its hour.
+    pub recordings: Vec<(Hour, PathBuf)>,
 }
 
-/// Recordings in a folder, those of the oldest hour first: what is in no table yet, and perhaps what is in one of its hour.
-///
-/// # Errors
-/// When the folder cannot be read.
-pub fn recordings(folder: &Path) -> io::Result<Vec<(Hour, PathBuf)>> {
-    let mut files = Vec::new();
-    walk(folder, DEPTH, &mut files)?;
-    Ok(recordings_among(files))
+impl Listing {
+    /// That of a folder.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn of(folder: &Path) -> io::Result<Self> {
+        let mut files = Vec::new();
+        walk(folder, DEPTH, &mut files)?;
+        let tables = files.extract_if(.., |path| is_table(path));
+        let tables = tables.map(|path| Table {
+            hour: hour(&path),
+            path,
+        });
+        let mut tables: Vec<Table> = tables.collect();
+        tables.sort();
+        Ok(Self {
+            tables,
+            recordings: recordings_among(files),
+        })
+    }
 }
 
 fn recordings_among(files: Vec<PathBuf>) -> Vec<(Hour, PathBuf)> {
@@ -244,7 +246,7 @@ mod tests {
         }
         write(&folder.recording(Hour::of(at(31)), at(31), 0), 1);
         write(&store.path().join("other.parquet"), 1);
-        let found = tables(store.path()).unwrap();
+        let found = Listing::of(store.path()).unwrap().tables;
         let shown: Vec<_> = found
             .iter()
             .map(|table| {
@@ -278,7 +280,7 @@ mod tests {
         let unfinished = folder.day(hour).join(format!("{UNFINISHED}x"));
         write(&unfinished, 1);
         let all = all.map(|path| (hour, path));
-        assert_eq!(recordings(store.path()).unwrap(), all);
+        assert_eq!(Listing::of(store.path()).unwrap().recordings, all);
         assert_eq!(folder.recordings().unwrap(), all);
         assert!(!unfinished.exists());
     }
