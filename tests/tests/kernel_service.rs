@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use flame_bpf_tests::stacks::{self, Stacks};
 use flame_bpf_tests::{
-    Answer, Invocation, Mounted, ProfileServer, Program, Run, Running, kernel_test, require,
-    wait_until,
+    Answer, Invocation, Mounted, ProfileServer, Program, Run, Running, Workload, kernel_test,
+    require, wait_until,
 };
 use parquet::record::Field;
 use rustix::process::Signal;
@@ -372,4 +372,23 @@ fn a_process_is_of_the_service_that_it_publishes() {
     }
     assert!(counts.len() > 2, "{counts:?}");
     assert!(counts["shop"] > 0 && counts["till"] > 0);
+}
+
+#[kernel_test]
+fn contexts_that_cannot_be_read_are_counted_and_said() {
+    let server = ProfileServer::start(&[]);
+    let program = Program::c("context");
+    let all = ["newer", "large", "nowhere", "later"].map(|how| program.start(&["shop", "1", how]));
+    let invocation = Invocation::new("service -v -F 997 --window 1s");
+    let of = |invocation: Invocation, workload: &Workload| invocation.flag("-p", workload.pid());
+    let mut running = { all.iter().fold(invocation, of) }
+        .flag("--otlp", server.url())
+        .start();
+    running.wait_until_attached();
+    wait_until(|| server.requests() > 1);
+    let run = ended(running);
+    let said = "contexts (OTEL_CTX) of 3 processes were not read: 1 not of version 2, 1 of more than 64 KiB, 1 broken;";
+    // Once while it goes on, and in the summary.
+    assert_eq!(run.stderr.matches(said).count(), 2, "{}", run.stderr);
+    assert!(!server.has_text("shop"));
 }

@@ -313,6 +313,9 @@ impl Pipeline {
         if let Some(finding) = names::on_cgroups(without_cgroup) {
             recording_info.remark(finding);
         }
+        if let Some(finding) = names::on_contexts(&processes.unread_contexts()) {
+            recording_info.remark(finding);
+        }
         let of_tables = |loaded| stacks::on_tables(loaded, &plan.memory);
         for sentence in loaded.into_iter().flat_map(of_tables) {
             recording_info.remark(sentence);

@@ -1,11 +1,12 @@
 //! The context that a process publishes in its memory, for those who look at it from outside.
 //!
-//! In: the memory of a process, and where in it a context begins. Out: a [`ProcessContext`]; none of what is not whole, of another
-//! version, or too large. The process may write anything there, at any time: every number is checked, and what changes while
-//! it is read is read again, a few times.
+//! In: the memory of a process, and where in it a context begins. Out: a [`ProcessContext`], none where nothing is published yet, or
+//! why it cannot be read. The process may write anything there, at any time: every number is checked, and what changes while it
+//! is read is read again, a few times.
 //! The layout, of version 2: OpenTelemetry's OTEP 4719
 //! (<https://github.com/open-telemetry/opentelemetry-specification/blob/main/oteps/profiles/4719-process-ctx.md>).
 
+use super::unread::Unread;
 use crate::profile::process_context::ProcessContext;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::resource::v1::Resource;
@@ -21,10 +22,10 @@ pub(super) const MAPPINGS: [&[u8]; 4] = [
 ];
 
 /// The most that is read of a payload, in bytes. Those of programs have some hundred.
-const MOST_PAYLOAD: u32 = 64 << 10;
+pub(crate) const MOST_CONTEXT_BYTES: u32 = 64 << 10;
 
 /// The version of the layout. Version 1 has other places for its fields.
-const VERSION: u32 = 2;
+pub(crate) const CONTEXT_VERSION: u32 = 2;
 
 /// How often a context is read that changes meanwhile.
 const TRIES: usize = 3;
@@ -42,18 +43,19 @@ struct Header {
 impl Header {
     const BYTES: usize = 32;
 
-    /// That of a context of our version.
-    fn of(bytes: &[u8; Self::BYTES]) -> Option<Self> {
+    /// A context's version and, if it is ours, its header; none where none is published.
+    fn of(bytes: &[u8; Self::BYTES]) -> Option<(u32, Self)> {
         let rest = bytes.strip_prefix(b"OTEL_CTX")?;
         let (version, rest) = rest.split_first_chunk()?;
         let (payload_size, rest) = rest.split_first_chunk()?;
         let (published_at_ns, rest) = rest.split_first_chunk()?;
         let payload = rest.first_chunk()?;
-        (u32::from_le_bytes(*version) == VERSION).then(|| Self {
+        let header = Self {
             payload_size: u32::from_le_bytes(*payload_size),
             published_at_ns: u64::from_le_bytes(*published_at_ns),
             payload: u64::from_le_bytes(*payload),
-        })
+        };
+        Some((u32::from_le_bytes(*version), header))
     }
 }
 
@@ -65,43 +67,61 @@ struct Payload {
     resource: Option<Resource>,
 }
 
-/// The context at an address of memory, of which `read` fills bytes.
+/// The context at an address of memory, of which `read` fills bytes; none where none is published, or where it says nothing of the
+/// service.
+///
+/// # Errors
+/// Why it cannot be read.
 pub(super) fn read(
     address: u64,
     mut read: impl FnMut(u64, &mut [u8]) -> Option<()>,
-) -> Option<ProcessContext> {
+) -> Result<Option<ProcessContext>, Unread> {
     for _ in 0..TRIES {
-        let before = header(address, &mut read)?;
-        if before.payload_size > MOST_PAYLOAD {
-            return None;
+        let Some(before) = header(address, &mut read)? else {
+            return Ok(None);
+        };
+        if before.payload_size > MOST_CONTEXT_BYTES {
+            return Err(Unread::TooLarge);
         }
         let mut payload = vec![0; before.payload_size as usize];
         // While it is changed, the payload may be gone already.
         let is_read = read(before.payload, &mut payload).is_some();
-        let is_whole = before.published_at_ns != 0 && header(address, &mut read)? == before;
+        let is_whole = before.published_at_ns != 0 && header(address, &mut read)? == Some(before);
         if is_whole {
-            return is_read.then(|| parse(&payload)).flatten();
+            return match is_read {
+                true => parse(&payload),
+                false => Err(Unread::Broken),
+            };
         }
     }
-    None
+    Err(Unread::Broken)
 }
 
-fn header(address: u64, read: &mut impl FnMut(u64, &mut [u8]) -> Option<()>) -> Option<Header> {
+/// The header at an address; none where none is published.
+fn header(
+    address: u64,
+    read: &mut impl FnMut(u64, &mut [u8]) -> Option<()>,
+) -> Result<Option<Header>, Unread> {
     let mut bytes = [0; Header::BYTES];
-    read(address, &mut bytes)?;
-    Header::of(&bytes)
+    read(address, &mut bytes).ok_or(Unread::Broken)?;
+    match Header::of(&bytes) {
+        None => Ok(None),
+        Some((CONTEXT_VERSION, header)) => Ok(Some(header)),
+        Some(_) => Err(Unread::OtherVersion),
+    }
 }
 
 /// The context that a payload says.
-fn parse(payload: &[u8]) -> Option<ProcessContext> {
-    let resource = Payload::decode(payload).ok()?.resource?;
-    let texts = resource.attributes.iter().filter_map(|attribute| {
+fn parse(payload: &[u8]) -> Result<Option<ProcessContext>, Unread> {
+    let payload = Payload::decode(payload).map_err(|_| Unread::Broken)?;
+    let attributes = payload.resource.unwrap_or_default().attributes;
+    let texts = attributes.iter().filter_map(|attribute| {
         match attribute.value.as_ref()?.value.as_ref()? {
             Value::StringValue(text) => Some((&*attribute.key, &**text)),
             _ => None,
         }
     });
-    ProcessContext::of(texts)
+    Ok(ProcessContext::of(texts))
 }
 
 #[cfg(test)]
@@ -152,7 +172,7 @@ mod tests {
     }
 
     fn published(payload: &[u8]) -> Vec<u8> {
-        memory(VERSION, payload.len() as u32, 9, payload)
+        memory(CONTEXT_VERSION, payload.len() as u32, 9, payload)
     }
 
     /// Fills bytes from memory that begins at [`AT`].
@@ -163,37 +183,58 @@ mod tests {
         Some(())
     }
 
-    fn name(memory: &[u8]) -> Option<String> {
+    /// The service's name, empty where nothing says it.
+    fn name(memory: &[u8]) -> Result<String, Unread> {
         let context = read(AT, |address, into| copy(memory, address, into))?;
-        context.service().map(str::to_owned)
+        let name = context.as_ref().and_then(ProcessContext::service);
+        Ok(name.unwrap_or_default().to_owned())
+    }
+
+    fn none() -> Result<String, Unread> {
+        Ok(String::new())
     }
 
     #[test]
     fn a_context_says_which_service_the_process_is_of() {
-        assert_eq!(name(&published(&shop())).as_deref(), Some("shop"));
+        assert_eq!(name(&published(&shop())), Ok("shop".to_owned()));
     }
 
     #[test]
-    fn what_is_not_whole_or_of_another_version_says_nothing() {
+    fn what_is_not_whole_or_of_another_version_has_a_reason() {
         let (shop, size) = (shop(), shop().len() as u32);
         let whole = published(&shop);
         for version in [0, 1, 3] {
-            assert_eq!(name(&memory(version, size, 9, &shop)), None, "{version}");
+            let memory = memory(version, size, 9, &shop);
+            assert_eq!(name(&memory), Err(Unread::OtherVersion), "{version}");
         }
-        assert_eq!(name(&memory(VERSION, size, 0, &shop)), None);
-        for size in [0, size - 1, size + 1, MOST_PAYLOAD + 1, u32::MAX] {
-            assert_eq!(name(&memory(VERSION, size, 9, &shop)), None, "{size}");
+        assert_eq!(
+            name(&memory(CONTEXT_VERSION, size, 0, &shop)),
+            Err(Unread::Broken)
+        );
+        assert_eq!(name(&memory(CONTEXT_VERSION, 0, 9, &shop)), none());
+        for (size, why) in [
+            (size - 1, Unread::Broken),
+            (size + 1, Unread::Broken),
+            (MOST_CONTEXT_BYTES, Unread::Broken),
+            (MOST_CONTEXT_BYTES + 1, Unread::TooLarge),
+            (u32::MAX, Unread::TooLarge),
+        ] {
+            assert_eq!(
+                name(&memory(CONTEXT_VERSION, size, 9, &shop)),
+                Err(why),
+                "{size}"
+            );
         }
         for cut in 0..whole.len() {
-            assert_eq!(name(&whole[..cut]), None, "{cut}");
+            assert_eq!(name(&whole[..cut]), Err(Unread::Broken), "{cut}");
         }
         let mut other = whole.clone();
         other[0] ^= 1;
-        assert_eq!(name(&other), None);
+        assert_eq!(name(&other), none(), "nothing is published");
         for address in [0, AT + 1, u64::MAX] {
             let mut far = whole.clone();
             far[24..32].copy_from_slice(&address.to_le_bytes());
-            assert_eq!(name(&far), None, "{address:#x}");
+            assert_eq!(name(&far), Err(Unread::Broken), "{address:#x}");
         }
     }
 
@@ -205,12 +246,12 @@ mod tests {
             let name = attribute("service.name", Value::StringValue("shop".to_owned()));
             payload(vec![filler, name])
         };
-        let most = MOST_PAYLOAD as usize;
+        let most = MOST_CONTEXT_BYTES as usize;
         let rest = filler(most).len() - most;
         let (fits, more) = (filler(most - rest), filler(most - rest + 1));
         assert_eq!(fits.len(), most);
-        assert_eq!(name(&published(&fits)).as_deref(), Some("shop"));
-        assert_eq!(name(&published(&more)), None);
+        assert_eq!(name(&published(&fits)), Ok("shop".to_owned()));
+        assert_eq!(name(&published(&more)), Err(Unread::TooLarge));
     }
 
     #[test]
@@ -229,8 +270,8 @@ mod tests {
                 Some(())
             })
         };
-        assert!(read_while_it_changes(TRIES - 1).is_some());
-        assert!(read_while_it_changes(usize::MAX).is_none());
+        assert!(matches!(read_while_it_changes(TRIES - 1), Ok(Some(_))));
+        assert_eq!(read_while_it_changes(usize::MAX), Err(Unread::Broken));
         assert_eq!(reads, 3 * TRIES);
     }
 
@@ -241,27 +282,24 @@ mod tests {
             let values = vec![nested];
             nested = any_value(Value::ArrayValue(ArrayValue { values }));
         }
-        let nested = nested.value.unwrap();
+        let nested = attribute("service.name", nested.value.unwrap());
         assert_eq!(
-            name(&published(&payload(vec![attribute(
-                "service.name",
-                nested
-            )]))),
-            None
+            name(&published(&payload(vec![nested]))),
+            Err(Unread::Broken)
         );
         // A text that is none, and a field that has no end.
         let mut not_text = shop();
         let place = not_text.windows(4).position(|bytes| bytes == b"shop");
         not_text[place.unwrap()] = 0xff;
         for bytes in [&*not_text, b"\x0a\xff\xff\xff\xff\x0f", b"\xff"] {
-            assert_eq!(name(&published(bytes)), None, "{bytes:?}");
+            assert_eq!(name(&published(bytes)), Err(Unread::Broken), "{bytes:?}");
         }
         // As many attributes as there can be, without a key and a value.
         let inner = b"\x0a\x00".repeat(32_760);
         let mut many = vec![0x0a];
         prost::encoding::encode_varint(inner.len() as u64, &mut many);
         many.extend(inner);
-        assert_eq!(name(&published(&many)), None);
+        assert_eq!(name(&published(&many)), none());
     }
 
     proptest! {
@@ -270,13 +308,13 @@ mod tests {
             bytes in prop::collection::vec(any::<u8>(), 0..200),
             size: u32, address: u64, published: u64,
         ) {
-            parse(&bytes);
-            name(&bytes);
-            name(&memory(VERSION, bytes.len() as u32, 9, &bytes));
-            name(&memory(VERSION, size, published, &bytes));
-            let mut far = memory(VERSION, size % 300, 9, &bytes);
+            let _any = parse(&bytes);
+            let _any = name(&bytes);
+            let _any = name(&memory(CONTEXT_VERSION, bytes.len() as u32, 9, &bytes));
+            let _any = name(&memory(CONTEXT_VERSION, size, published, &bytes));
+            let mut far = memory(CONTEXT_VERSION, size % 300, 9, &bytes);
             far[24..32].copy_from_slice(&address.to_le_bytes());
-            name(&far);
+            let _any = name(&far);
         }
 
         #[test]
@@ -284,7 +322,7 @@ mod tests {
             let mut memory = published(&shop());
             let at = at % memory.len();
             memory[at] = to;
-            name(&memory);
+            let _any = name(&memory);
         }
     }
 }

@@ -1,14 +1,15 @@
 //! The contexts of processes that publish one.
 //!
-//! In: where a process publishes its context, by its mappings. Out: that context, which is read once. Until there is one, a process
+//! In: where a process publishes its context, by its mappings. Out: that context, which is read once, or why it was not. Until there is one, a process
 //! is looked at when its mappings are read for what they are, which costs nothing more, and at two ages: programs publish once
 //! they have read their settings, which may be long after their first sample.
 
 use super::ProcessKey;
 use super::context::{self, MAPPINGS};
 use super::liveness::Liveness;
-use super::patience::Patience;
+use super::patience::{Late, Patience};
 use super::proc_maps::{self, Entry};
+use super::unread::{Unread, UnreadContexts};
 use crate::profile::process_context::ProcessContext;
 use foldhash::HashMap;
 use std::fs::File;
@@ -31,12 +32,16 @@ static PATIENCE: Patience = Patience::new(30_000, 200, 50);
 #[derive(Debug, Default)]
 pub(super) struct Contexts {
     of: HashMap<ProcessKey, Looked>,
+    /// Of processes that were forgotten.
+    unread: UnreadContexts,
 }
 
 /// Finding about a process.
 #[derive(Debug, Default)]
 struct Looked {
     context: Option<Arc<ProcessContext>>,
+    /// Why what it publishes was not read when it was last looked at.
+    unread: Option<Unread>,
     /// Its age when it was last looked at; none where that is not known.
     age: Option<Duration>,
 }
@@ -70,7 +75,12 @@ impl Contexts {
         let looked = self.of.entry(process_key).or_default();
         looked.age = process_key.age();
         if looked.context.is_none() && !at.is_empty() {
-            looked.context = read(process_key, at, liveness).map(Arc::new);
+            let (context, unread) = match read(process_key, at, liveness) {
+                Ok(context) => (context.map(Arc::new), None),
+                // A read that an end cuts short is no fault of the context.
+                Err(reason) => (None, (!liveness.has_gone(process_key)).then_some(reason)),
+            };
+            (looked.context, looked.unread) = (context, unread);
         }
     }
 
@@ -91,9 +101,20 @@ impl Contexts {
         self.of.get(&process_key)?.context.as_ref()
     }
 
+    /// Processes, also those that were forgotten, whose context was not read.
+    pub(super) fn unread(&self) -> UnreadContexts {
+        let mut all = self.unread;
+        let unread = self.of.values().filter_map(|looked| looked.unread);
+        unread.for_each(|reason| all.add(reason));
+        all
+    }
+
     /// Forgets a process.
     pub(super) fn let_go(&mut self, process_key: ProcessKey) {
-        self.of.remove(&process_key);
+        let looked = self.of.remove(&process_key);
+        if let Some(reason) = looked.and_then(|looked| looked.unread) {
+            self.unread.add(reason);
+        }
     }
 }
 
@@ -117,18 +138,38 @@ fn find(process_key: ProcessKey, liveness: &Liveness) -> Vec<u64> {
     contexts
 }
 
-/// The first context of a process that can be read.
-fn read(process_key: ProcessKey, at: &[u64], liveness: &Liveness) -> Option<ProcessContext> {
-    let memory = open(process_key, "mem", liveness)?;
-    let at = at.to_owned();
-    let read = move |address: &u64| {
-        context::read(*address, |address, into| {
-            memory.read_exact_at(into, address).ok()
-        })
+/// The first context of a process that can be read; none where none is published.
+fn read(
+    process_key: ProcessKey,
+    at: &[u64],
+    liveness: &Liveness,
+) -> Result<Option<ProcessContext>, Unread> {
+    let Some(memory) = open(process_key, "mem", liveness) else {
+        return Ok(None);
     };
-    PATIENCE
-        .wait("context", move || at.iter().find_map(read))
-        .flatten()
+    let at = at.to_owned();
+    let read = move || {
+        let mut unread = None;
+        for address in at {
+            let fill = |address, into: &mut [u8]| memory.read_exact_at(into, address).ok();
+            match context::read(address, fill) {
+                Ok(None) => {}
+                Ok(context) => return Ok(context),
+                Err(reason) => unread = unread.or(Some(reason)),
+            }
+        }
+        unread.map_or(Ok(None), Err)
+    };
+    PATIENCE.wait("context", read)?
+}
+
+impl From<Late> for Unread {
+    fn from(late: Late) -> Self {
+        match late {
+            Late::TookTooLong => Self::Silent,
+            Late::NoTimeLeft => Self::NotTried,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -149,7 +190,10 @@ mod tests {
     #[test]
     fn a_process_without_a_context_is_looked_at_at_few_ages() {
         let seconds = |at: u64| Some(Duration::from_secs(at));
-        let looked = |age| Looked { context: None, age };
+        let looked = |age| Looked {
+            age,
+            ..Looked::default()
+        };
         for (before, now, is_due) in [
             (0, 9, false),
             (0, 10, true),
@@ -164,9 +208,23 @@ mod tests {
         assert!(!looked(None).is_due(None), "nobody knows its age");
         let known = Looked {
             context: ProcessContext::of([("service.name", "shop")]).map(Arc::new),
-            age: seconds(0),
+            ..looked(seconds(0))
         };
         assert!(!known.is_due(seconds(10)));
+    }
+
+    #[test]
+    fn memory_that_does_not_answer_is_waited_for_until_no_time_is_left() {
+        let patience = Patience::new(100, 50, 0);
+        let mut ends = Vec::new();
+        let mut read = || -> Result<(), Unread> {
+            let (end, ended) = std::sync::mpsc::channel::<()>();
+            ends.push(end);
+            patience.wait("context", move || ended.recv().is_ok())?;
+            Ok(())
+        };
+        let expected = [Unread::Silent, Unread::Silent, Unread::NotTried];
+        assert_eq!([read(), read(), read()], expected.map(Err));
     }
 
     #[test]
@@ -196,15 +254,15 @@ mod tests {
         assert_eq!(contexts, [1, 3, 4, 6], "and no more");
     }
 
-    /// Has this process publish a context from now on.
-    fn publish(payload: &[u8]) -> MmapRaw {
+    /// Has this process publish a context of a version from now on.
+    fn publish(version: u32, payload: &[u8]) -> MmapRaw {
         let flags = rustix::fs::MemfdFlags::CLOEXEC;
         let mut file = File::from(rustix::fs::memfd_create("OTEL_CTX", flags).unwrap());
         file.set_len(4096).unwrap();
         let map = MmapRaw::map_raw(&file).unwrap();
         file.seek(SeekFrom::Start(0)).unwrap();
         file.write_all(b"OTEL_CTX").unwrap();
-        for number in [2, payload.len() as u32] {
+        for number in [version, payload.len() as u32] {
             file.write_all(&number.to_le_bytes()).unwrap();
         }
         for number in [1, map.as_ptr() as u64 + 32] {
@@ -226,7 +284,7 @@ mod tests {
         let (mut before, earlier) = (Processes::new(), ourselves(7));
         before.see(earlier);
         assert_eq!(name(&mut before, earlier), None);
-        let published = publish(SHOP);
+        let published = publish(2, SHOP);
         assert_eq!(name(&mut before, earlier), None, "it is not due");
         before.refresh(earlier);
         assert_eq!(name(&mut before, earlier).as_deref(), Some("shop"));
@@ -245,5 +303,22 @@ mod tests {
         assert_eq!(name(&mut seen, later), None);
         seen.let_go(earlier);
         assert_eq!(name(&mut seen, earlier), None);
+        assert_eq!(seen.unread_contexts(), UnreadContexts::default());
+        // Another version's is counted, also when the process is forgotten, until it is one that can be read.
+        let newer = publish(3, SHOP);
+        let mut processes = Processes::new();
+        processes.see(earlier);
+        for _ in 0..2 {
+            let unread = processes.unread_contexts();
+            assert_eq!(unread.get(Unread::OtherVersion), 1);
+            assert_eq!(unread.total(), 1);
+            processes.let_go(earlier);
+        }
+        processes.see(earlier);
+        drop(newer);
+        let _published = publish(2, SHOP);
+        processes.refresh(earlier);
+        assert_eq!(name(&mut processes, earlier).as_deref(), Some("shop"));
+        assert_eq!(processes.unread_contexts().total(), 1, "that of the first");
     }
 }

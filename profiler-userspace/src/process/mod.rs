@@ -23,10 +23,12 @@ pub mod proc_maps;
 mod registry;
 mod reported;
 mod shortage;
+mod unread;
 pub mod vdso;
 
 pub use backing::{Backing, BackingId, MappedFile};
 pub use code_maker::CodeMaker;
+pub(crate) use context::{CONTEXT_VERSION, MOST_CONTEXT_BYTES};
 pub use functions::{CopiedText, FunctionEvent, FunctionLines, InlinedCall, RuntimeFunction};
 pub use mapping::{Moved, Place};
 pub use mapping_events::{MappingEvent, Todo, Unopened};
@@ -36,6 +38,7 @@ pub use opening::{Opened, Owner, Unreachable};
 pub use registry::{Look, Processes};
 pub use reported::Choice;
 pub use shortage::Shortage;
+pub use unread::{Unread, UnreadContexts};
 
 use crate::profile::raw::Who;
 use std::time::Duration;

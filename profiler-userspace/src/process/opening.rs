@@ -184,7 +184,7 @@ pub(super) fn as_owner(tgid: u32, path: &Path) -> Option<(RegularFile, PathBuf)>
         become_owner(tgid)?;
         RegularFile::open_within(&within, &path)?.copied()
     });
-    Some((opened?.ok()?, root))
+    Some((opened.ok()?.ok()?, root))
 }
 
 /// Makes this thread act for the user of a process.

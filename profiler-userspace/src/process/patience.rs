@@ -1,6 +1,6 @@
 //! Work that takes as long as another process likes: what it maps, or where its files are, may be a file system of its own.
 //!
-//! In: work. Out: what comes of it in time. It is done on a thread of its own, which is left alone if it does not end.
+//! In: work. Out: what comes of it in time, or how late it is. It is done on a thread of its own, which is left alone if it does not end.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc;
@@ -17,6 +17,15 @@ pub(super) struct Patience {
     free_ms: u64,
 }
 
+/// Work that brought nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Late {
+    /// It took too long, or could not be begun.
+    TookTooLong,
+    /// It was not begun: earlier work has taken all the time.
+    NoTimeLeft,
+}
+
 impl Patience {
     /// So many milliseconds in all, and at most so many for each; the first ones of what ends are free.
     pub(super) const fn new(all_ms: u64, each_ms: u64, free_ms: u64) -> Self {
@@ -27,15 +36,18 @@ impl Patience {
         }
     }
 
-    /// Result of work; none if that takes too long, or earlier work has taken all the time.
+    /// Result of work.
+    ///
+    /// # Errors
+    /// When that takes too long, or earlier work has taken all the time.
     pub(super) fn wait<T: Send + 'static>(
         &self,
         name: &str,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Option<T> {
+    ) -> Result<T, Late> {
         let left = self.left_ms.load(Relaxed);
         if left == 0 {
-            return None;
+            return Err(Late::NoTimeLeft);
         }
         let (answers, answer) = mpsc::channel();
         let thread = Builder::new().name(name.to_owned());
@@ -45,13 +57,13 @@ impl Patience {
                 // Nobody may be waiting any more.
                 let _sent = answers.send(work());
             })
-            .ok()?;
+            .map_err(|_| Late::TookTooLong)?;
         let answer = answer.recv_timeout(Duration::from_millis(left.min(self.each_ms)));
         let took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let free = if answer.is_ok() { self.free_ms } else { 0 };
         let left = left.saturating_sub(took.saturating_sub(free));
         self.left_ms.store(left, Relaxed);
-        answer.ok()
+        answer.map_err(|_| Late::TookTooLong)
     }
 }
 
@@ -62,7 +74,7 @@ mod tests {
     #[test]
     fn work_without_end_is_waited_for_until_no_time_is_left() {
         let patience = Patience::new(1500, 1000, 500);
-        assert_eq!(patience.wait("quick", || 1), Some(1));
+        assert_eq!(patience.wait("quick", || 1), Ok(1));
         let began = Instant::now();
         let mut ends = Vec::new();
         let mut endless = || {
@@ -71,9 +83,9 @@ mod tests {
             patience.wait("endless", move || ended.recv().is_ok())
         };
         // Together they take what there is.
-        assert_eq!([endless(), endless(), endless()], [None; 3]);
+        assert_eq!([endless(), endless()], [Err(Late::TookTooLong); 2]);
         let waited = began.elapsed();
         assert!(waited >= Duration::from_millis(1000), "{waited:?}");
-        assert_eq!(patience.wait("quick", || 1), None);
+        assert_eq!(patience.wait("quick", || 1), Err(Late::NoTimeLeft));
     }
 }

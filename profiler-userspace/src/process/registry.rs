@@ -17,7 +17,7 @@ use super::open_files::OpenFiles;
 use super::opening::{self, Unreachable};
 use super::{
     Backing, BackingId, CodeMaker, FunctionEvent, MappingEvent, Opened, Owner, ProcessKey,
-    RuntimeFunction, Shortage, Todo, Unopened,
+    RuntimeFunction, Shortage, Todo, Unopened, UnreadContexts,
 };
 use crate::object::RegularFile;
 use crate::profile::cgroup::Cgroup;
@@ -353,6 +353,11 @@ impl Processes {
             functions: self.functions.turned_away(),
             ..self.shortage
         }
+    }
+
+    /// Processes whose context was not read, though they publish one.
+    pub fn unread_contexts(&self) -> UnreadContexts {
+        self.contexts.unread()
     }
 
     /// Those that have ended, or run another program: after what was sampled until now, nothing will be sampled of them.

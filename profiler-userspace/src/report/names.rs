@@ -6,7 +6,9 @@
 use super::findings::Finding;
 use crate::debuginfod::{Failure, Fetched};
 use crate::probe::Waits;
-use crate::process::{CodeMaker, Shortage};
+use crate::process::{
+    CONTEXT_VERSION, CodeMaker, MOST_CONTEXT_BYTES, Shortage, Unread, UnreadContexts,
+};
 use crate::profile::fold::visible;
 use crate::report::distro::Distro;
 use crate::symbolize::{AllUnsymbolized, FrameCounts, Reached, Unsymbolized, UnsymbolizedCode};
@@ -54,6 +56,30 @@ pub(crate) fn on_cgroups(firings: u64) -> Option<Finding> {
             "{} in cgroups beyond the {} that are told apart have no label; shorter recordings meet fewer",
             counted(firings, "firing"),
             grouped(u64::from(CGROUP_SLOTS)),
+        ))
+    })
+}
+
+/// The finding on contexts that processes publish and that were not read.
+pub(crate) fn on_contexts(unread: &UnreadContexts) -> Option<Finding> {
+    let because = |reason| match reason {
+        Unread::OtherVersion => format!("not of version {CONTEXT_VERSION}"),
+        Unread::TooLarge => format!("of more than {} KiB", MOST_CONTEXT_BYTES >> 10),
+        Unread::Broken => "broken".to_owned(),
+        Unread::Silent => "in memory that does not answer".to_owned(),
+        Unread::NotTried => "not tried, since others took too long".to_owned(),
+    };
+    let reasons = Unread::ALL.into_iter().filter_map(|reason| {
+        let count = unread.get(reason);
+        (count > 0).then(|| format!("{} {}", grouped(count as u64), because(reason)))
+    });
+    let reasons: Vec<String> = reasons.collect();
+    (!reasons.is_empty()).then(|| {
+        Finding::note(format!(
+            "contexts (OTEL_CTX) of {} were not read: {}; use --service-name, or their containers, units or programs name \
+             their services",
+            counted(unread.total() as u64, "process"),
+            reasons.join(", ")
         ))
     })
 }
@@ -352,6 +378,25 @@ mod tests {
             assert!(sentence.contains(part), "{sentence}");
         }
         assert!(sentences[0].contains("ulimit -n") && sentences[1].contains("ulimit -n"));
+    }
+
+    #[test]
+    fn contexts_that_were_not_read_have_their_reasons() {
+        let mut unread = UnreadContexts::default();
+        assert_eq!(on_contexts(&unread), None);
+        unread.add(Unread::OtherVersion);
+        unread.add(Unread::NotTried);
+        unread.add(Unread::NotTried);
+        let text = on_contexts(&unread).unwrap().text;
+        let said = "of 3 processes were not read: 1 not of version 2, 2 not tried";
+        assert!(text.contains(said), "{text}");
+        for reason in Unread::ALL {
+            unread.add(reason);
+        }
+        let text = on_contexts(&unread).unwrap().text;
+        for part in ["64 KiB", "1 broken", "1 in memory", "3 not tried"] {
+            assert!(text.contains(part), "{text}");
+        }
     }
 
     #[test]

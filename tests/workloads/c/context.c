@@ -1,7 +1,8 @@
 /*
  * Publishes in its memory which service it is part of, as OpenTelemetry's OTEP 4719 says, and burns in `serve`.
  *
- * context NAME INSTANCE [later]   with `later` it publishes when SIGUSR1 says so.
+ * context NAME INSTANCE [HOW]   Where HOW is `later`, it publishes when SIGUSR1 says so; where it is `newer`, a version to come;
+ *                               `large`, more than there should be; `nowhere`, something where nothing is.
  */
 #include "workload.h"
 #include <sys/mman.h>
@@ -62,7 +63,7 @@ static void attribute(struct message *message, const char *key, const char *valu
     wrap(message, 1, end);
 }
 
-static void publish(const char *name, const char *instance)
+static void publish(const char *name, const char *instance, const char *how)
 {
     struct message message = {.begin = MOST};
     attribute(&message, "service.instance.id", instance);
@@ -80,10 +81,10 @@ static void publish(const char *name, const char *instance)
         abort();
     struct header *header = (struct header *)mapped;
     memcpy(mapped + sizeof *header, message.bytes + message.begin, size);
-    header->version = 2;
-    header->payload_size = (uint32_t)size;
+    header->version = strcmp(how, "newer") ? 2 : 3;
+    header->payload_size = strcmp(how, "large") ? (uint32_t)size : 1 << 20;
     header->published_at_ns = clock_ns(CLOCK_BOOTTIME);
-    header->payload = (uint64_t)(uintptr_t)(mapped + sizeof *header);
+    header->payload = strcmp(how, "nowhere") ? (uint64_t)(uintptr_t)(mapped + sizeof *header) : 0;
     __sync_synchronize();
     memcpy(header->signature, "OTEL_CTX", sizeof header->signature);
     /* Not every kernel names memory; the file's name stays where it does not. */
@@ -100,16 +101,17 @@ int main(int argc, char **argv)
 {
     if (argc < 3)
         return 2;
-    int later = argc > 3;
+    const char *how = argc > 3 ? argv[3] : "";
+    int later = !strcmp(how, "later");
     if (!later)
-        publish(argv[1], argv[2]);
+        publish(argv[1], argv[2], how);
     listen_for_a_word();
     announce("");
     while (!stopped) {
         serve();
         if (later && told) {
             later = 0;
-            publish(argv[1], argv[2]);
+            publish(argv[1], argv[2], how);
         }
     }
     return 0;

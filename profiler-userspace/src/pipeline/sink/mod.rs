@@ -6,3 +6,10 @@ pub(crate) mod screen;
 pub(crate) mod sent;
 mod shared;
 mod stored;
+
+use crate::report;
+
+/// Tells the user something while recording goes on.
+fn say(sentence: &str) {
+    report::print(&format!("flame-bpf: {sentence}\n"));
+}

@@ -3,6 +3,7 @@
 //! In: windows. Out: a body for each protocol, event and window, in the queues of the servers; how it stands, for whoever asks; and at the
 //! end a summary. Never waits for a server.
 
+use super::say;
 use super::stored::Stored;
 use crate::output::request::{Protocol, Sender as Who};
 use crate::pipeline::facts;
@@ -12,9 +13,10 @@ use crate::pipeline::select::select;
 use crate::pipeline::view::viewed;
 use crate::pipeline::window::{Ended, Report, WindowProfile, WindowSink};
 use crate::plan::{Plan, Service};
+use crate::process::UnreadContexts;
 use crate::profile::Profile;
-use crate::report;
 use crate::report::findings::{self, Finding};
+use crate::report::names;
 use crate::send::{Board, Body, Counts, Sender, Standing, compressed};
 use crate::symbolize::NameCache;
 use crate::text::number::{counted, grouped};
@@ -34,6 +36,8 @@ pub(crate) struct Sent {
     who: Who,
     senders: Vec<Sender>,
     names: NameCache,
+    /// Contexts that were not read when that was last said.
+    unread: UnreadContexts,
     board: Arc<Board>,
     /// None where nothing is stored.
     store: Option<Stored>,
@@ -49,7 +53,6 @@ impl Sent {
         service: &Service,
         recording_info: &RecordingInfo,
     ) -> Result<Self> {
-        let say = |sentence: &str| report::print(&format!("flame-bpf: {sentence}\n"));
         let senders = service
             .destinations
             .iter()
@@ -74,6 +77,7 @@ impl Sent {
             who,
             senders,
             names: NameCache::default(),
+            unread: UnreadContexts::default(),
             board,
             store,
         })
@@ -81,6 +85,13 @@ impl Sent {
 
     fn send(&mut self, window: &mut WindowProfile<'_>) -> Result<()> {
         self.names.begin_window();
+        let unread = window.processes.unread_contexts();
+        if unread.has_another_reason_than(&self.unread)
+            && let Some(finding) = names::on_contexts(&unread)
+        {
+            say(&format!("{}; more of them are only counted", finding.text));
+            self.unread = unread;
+        }
         window
             .events
             .iter_mut()

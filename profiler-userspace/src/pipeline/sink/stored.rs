@@ -5,6 +5,7 @@
 
 mod rendering;
 
+use super::say;
 use crate::clock::Hour;
 use crate::output::sink::{Growing, Sink};
 use crate::pipeline::facts;
@@ -16,7 +17,7 @@ use crate::raw_recording::Writer;
 use crate::store::{Counts, HostFolder};
 use crate::symbolize::NameCache;
 use anyhow::{Context as _, Result};
-use rendering::{Job, Renderer, say};
+use rendering::{Job, Renderer};
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

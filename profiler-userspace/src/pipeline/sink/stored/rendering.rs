@@ -9,11 +9,11 @@ use crate::input::made_of;
 use crate::output::{EventTable, Style, write_events};
 use crate::pipeline::pieces::{self, Asked};
 use crate::pipeline::select::select;
+use crate::pipeline::sink::say;
 use crate::pipeline::symbolize::Symbolizer;
 use crate::plan::Plan;
 use crate::profile::{MOST_WINDOWS, Profile};
 use crate::raw_recording;
-use crate::report;
 use crate::store::{Counts, HostFolder, Limits, UNFINISHED, name};
 use anyhow::{Context as _, Result};
 use std::fs::{self, File, Permissions};
@@ -253,11 +253,6 @@ impl Rendering {
             Ok(())
         })
     }
-}
-
-/// Tells the user something while recording goes on.
-pub(super) fn say(sentence: &str) {
-    report::print(&format!("flame-bpf: {sentence}\n"));
 }
 
 /// Sees to it that a recording that cannot be read is not read again. In one without a whole sample there is nothing to keep.
