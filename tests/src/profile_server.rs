@@ -20,6 +20,10 @@ pub enum Answer {
     Status(&'static str, &'static str, &'static str),
     /// With half of an answer, though it was taken.
     Half,
+    /// As one that has taken it, but for three profiles.
+    Partial,
+    /// Never.
+    Silence,
 }
 
 /// A server on a port of its own.
@@ -49,6 +53,7 @@ impl ProfileServer {
         let is_down = Arc::clone(&server.is_down);
         std::thread::spawn(move || {
             let mut answers = answers.into_iter();
+            let mut silent = Vec::new();
             for stream in listener.incoming() {
                 let mut stream = stream.expect("somebody has come");
                 let Some(request) = Request::read(&mut stream) else {
@@ -59,11 +64,14 @@ impl ProfileServer {
                     true => DOWN,
                     false => answers.next().unwrap_or(Answer::Taken),
                 };
-                if matches!(answer, Answer::Taken | Answer::Half) {
+                if matches!(answer, Answer::Taken | Answer::Half | Answer::Partial) {
                     bodies.lock().expect("nobody panicked").push(body);
                 }
-                // The client may have gone.
-                let _gone = stream.write_all(text(answer).as_bytes());
+                match answer {
+                    Answer::Silence => silent.push(stream),
+                    // The client may have gone.
+                    answer => drop(stream.write_all(text(answer).as_bytes())),
+                }
             }
         });
         server
@@ -146,12 +154,16 @@ impl ProfileServer {
 }
 
 fn text(answer: Answer) -> String {
-    let (status, kind, more) = match answer {
-        Answer::Taken => ("200 OK", "application/x-protobuf", ""),
-        Answer::Status(status, kind, more) => (status, kind, more),
+    let json = r#"{"partialSuccess":{"rejectedProfiles":"3","errorMessage":"too\nold"}}"#;
+    let (status, kind, more, body) = match answer {
+        Answer::Taken => ("200 OK", "application/x-protobuf", "", ""),
+        Answer::Partial => ("200 OK", "application/json", "", json),
+        Answer::Status(status, kind, more) => (status, kind, more, ""),
         Answer::Half => return "HTTP/1.1 200 OK\r\nContent-Le".to_owned(),
+        Answer::Silence => return String::new(),
     };
     format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n{more}Content-Length: 0\r\nConnection: close\r\n\r\n"
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n{more}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
     )
 }

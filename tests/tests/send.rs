@@ -92,6 +92,45 @@ fn what_a_server_will_never_take_does_not_stop_the_next() {
 }
 
 #[test]
+fn what_a_server_does_not_want_or_say_is_said() {
+    let wait = Answer::Status("429 Too Many Requests", "text/plain", "Retry-After: 1\r\n");
+    let server = ProfileServer::start(&[Answer::Partial, Answer::Partial, wait, Answer::Silence]);
+    let (sender, said) = started(&server.url());
+    (0..2).for_each(|byte| {
+        sender.put(body(byte));
+        taken(&server, usize::from(byte) + 1);
+    });
+    sender.put(body(2));
+    let begun = Instant::now();
+    while sender.counts().failures < 1 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it never failed");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    sender.close();
+    let counts = sender.end();
+    assert_eq!((counts.taken.windows, counts.rejected_profiles), (2, 6));
+    let said = said.lock().expect("it works");
+    // The silence is part of the same trouble.
+    let [partial, wait] = &**said else {
+        panic!("{said:?}");
+    };
+    assert!(
+        partial.contains("without 3 profiles, lost for this reason: too old;"),
+        "{partial}"
+    );
+    assert!(
+        wait.ends_with("429; trying again in 1 s, as it wants"),
+        "{wait}"
+    );
+    let (silent, said) = started(&ProfileServer::start(&[Answer::Silence]).url());
+    silent.put(body(0));
+    silent.close();
+    assert_eq!(silent.end().dropped.windows, 1);
+    let said = said.lock().expect("it works");
+    assert!(said[0].contains("it did not answer within 5 s"), "{said:?}");
+}
+
+#[test]
 fn servers_that_are_not_there_cost_no_more_than_what_waits() {
     // Nobody listens on these ports any more.
     let gone = || {

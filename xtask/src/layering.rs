@@ -31,7 +31,7 @@ probe: output profile
 debuginfod: object
 process: object profile
 raw_recording: clock object profile
-send: clock output profile store usage
+send: clock output profile store text usage
 store: clock profile
 clock:
 machine:

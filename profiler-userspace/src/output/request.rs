@@ -91,24 +91,24 @@ impl Protocol {
         }
     }
 
-    /// How many profiles the server did not want, by the answer to a request that it took.
-    pub fn rejected(self, content_type: &str, answer: &[u8]) -> u64 {
-        let rejected = match self {
+    /// Profiles that the server did not want, by the answer to a request that it took.
+    pub fn rejected(self, content_type: &str, answer: &[u8]) -> Rejected {
+        match self {
             Self::Otlp if content_type.contains("json") => {
                 let answer: serde_json::Value = serde_json::from_slice(answer).unwrap_or_default();
-                let number = &answer["partialSuccess"]["rejectedProfiles"];
+                let part = &answer["partialSuccess"];
+                let number = &part["rejectedProfiles"];
                 let text = number.as_str().and_then(|text| text.parse().ok());
-                number.as_i64().or(text)
+                let why = part["errorMessage"].as_str().unwrap_or_default();
+                Rejected::new(number.as_i64().or(text), why.to_owned())
             }
             Self::Otlp => {
                 let answer = ExportProfilesServiceResponse::decode(answer).unwrap_or_default();
-                answer.partial_success.map(|part| part.rejected_profiles)
+                let part = answer.partial_success.unwrap_or_default();
+                Rejected::new(Some(part.rejected_profiles), part.error_message)
             }
-            Self::Pyroscope | Self::Parca => None,
-        };
-        rejected
-            .and_then(|number| u64::try_from(number).ok())
-            .unwrap_or(0)
+            Self::Pyroscope | Self::Parca => Rejected::default(),
+        }
     }
 
     /// The body of a request with a window of an event, whose processes have no IDs any more.
@@ -145,6 +145,25 @@ impl Protocol {
                 let body = json!({"series": series.collect::<Vec<_>>()});
                 Ok(body.to_string().into_bytes())
             }
+        }
+    }
+}
+
+/// Part of a request that a server did not want, though it took the rest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rejected {
+    /// How many profiles.
+    pub profiles: u64,
+    /// The reason, in the server's words: any text.
+    pub why: String,
+}
+
+impl Rejected {
+    fn new(profiles: Option<i64>, why: String) -> Self {
+        let profiles = profiles.and_then(|number| u64::try_from(number).ok());
+        Self {
+            profiles: profiles.unwrap_or(0),
+            why,
         }
     }
 }

@@ -37,11 +37,12 @@ pub enum Secret {
 }
 
 impl Secret {
-    fn value(&self) -> std::io::Result<String> {
+    fn value(&self) -> Result<String> {
         match self {
             Self::Text(text) => Ok(text.clone()),
             Self::File(before, path) => {
-                let text = std::fs::read_to_string(path)?;
+                let cannot = || format!("cannot read {}", path.display());
+                let text = std::fs::read_to_string(path).with_context(cannot)?;
                 Ok(format!("{before}{}", text.trim()))
             }
         }
@@ -100,16 +101,15 @@ impl Client {
         for (name, secret) in &self.headers {
             match secret.value() {
                 Ok(value) => request = request.header(name, value),
-                Err(error) => return Outcome::failed(format!("header {name}: {error}")),
+                Err(error) => return Outcome::failed(format!("header {name}: {error:#}")),
             }
         }
-        if let Some(left) = left {
-            let left = left.min(REQUEST).max(Duration::from_millis(1));
-            request = request.config().timeout_global(Some(left)).build();
-        }
+        let left = left.map_or(REQUEST, |left| left.min(REQUEST));
+        let left = left.max(Duration::from_millis(1));
+        request = request.config().timeout_global(Some(left)).build();
         let mut response = match request.send(body) {
             Ok(response) => response,
-            Err(error) => return Outcome::failed(error.to_string()),
+            Err(error) => return Outcome::failed(reason(&error, left)),
         };
         let mut answer = Vec::new();
         let read = response.body_mut().with_config().reader();
@@ -121,9 +121,27 @@ impl Client {
             status: response.status().as_u16(),
             content_type: header("content-type").unwrap_or_default(),
             retry_after: header("retry-after"),
+            location: header("location"),
             body: &answer,
         };
         reply.outcome(self.protocol, SystemTime::now())
+    }
+}
+
+/// Why there is no answer to a request that had so much time, as the end of a sentence.
+fn reason(error: &ureq::Error, left: Duration) -> String {
+    match error {
+        ureq::Error::Timeout(ureq::Timeout::Resolve | ureq::Timeout::Connect) => {
+            format!("there was no connection within {} s", CONNECT.as_secs())
+        }
+        ureq::Error::Timeout(_) => {
+            format!(
+                "it did not answer within {:.0} s",
+                left.as_secs_f64().ceil()
+            )
+        }
+        ureq::Error::Io(error) => error.to_string(),
+        error => error.to_string(),
     }
 }
 

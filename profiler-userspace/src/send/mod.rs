@@ -14,7 +14,8 @@ pub use board::{Board, Standing};
 pub use client::{Secret, Tls, compressed};
 pub use queue::{Counts, Limits};
 
-use crate::output::request::Protocol;
+use crate::output::request::{Protocol, Rejected};
+use crate::text::number::counted;
 use anyhow::{Context as _, Result};
 use client::Client;
 use queue::{Next, Queue};
@@ -131,7 +132,7 @@ impl Sender {
 fn send(queue: &Queue, client: &Client, (protocol, url): (Protocol, &str), say: &impl Fn(&str)) {
     let mut pause = FIRST_PAUSE;
     // Trouble is said once, and again after the server has taken something.
-    let (mut is_failing, mut is_refusing) = (false, false);
+    let (mut is_failing, mut is_refusing, mut is_rejecting) = (false, false, false);
     loop {
         let (entries, mut bodies) = match queue.next() {
             Next::Bodies(entries, bodies) => (entries, bodies),
@@ -151,9 +152,15 @@ fn send(queue: &Queue, client: &Client, (protocol, url): (Protocol, &str), say: 
         };
         let left = queue.time_left();
         match client.post(&bytes, left) {
-            Outcome::Taken { rejected } => {
-                queue.taken(&entries, rejected);
+            Outcome::Taken(Rejected { profiles, why }) => {
+                queue.taken(&entries, profiles);
                 is_refusing = false;
+                if profiles > 0 && !std::mem::replace(&mut is_rejecting, true) {
+                    let profiles = counted(profiles, "profile");
+                    say(&format!(
+                        "{url} took a window without {profiles}, lost for this reason: {why}; more of them are only counted"
+                    ));
+                }
                 if std::mem::take(&mut is_failing) {
                     say(&format!("{url} takes profiles again"));
                 }
@@ -172,8 +179,12 @@ fn send(queue: &Queue, client: &Client, (protocol, url): (Protocol, &str), say: 
             Outcome::Failed { reason, after } => {
                 queue.failed();
                 if !std::mem::replace(&mut is_failing, true) {
+                    let when = match after.map_or(0, |after| after.as_secs()) {
+                        0 => String::new(),
+                        seconds => format!(" in {seconds} s, as it wants"),
+                    };
                     say(&format!(
-                        "{url} does not take profiles: {reason}; trying again"
+                        "{url} does not take profiles: {reason}; trying again{when}"
                     ));
                 }
                 let jitter = pause.mul_f64(fastrand::f64() / 4.0);

@@ -5,18 +5,15 @@
 //! errors are not. What says that the address, the secret or a setting is wrong is tried again too, since somebody mends it.
 
 use crate::clock;
-use crate::output::request::Protocol;
+use crate::output::request::{Protocol, Rejected};
 use crate::profile::fold::visible;
 use std::time::{Duration, SystemTime};
 
 /// Outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// The server took it, but for so many profiles of it.
-    Taken {
-        /// Profiles that it did not want.
-        rejected: u64,
-    },
+    /// The server took it, but for some profiles of it.
+    Taken(Rejected),
     /// It never will.
     Refused(String),
     /// It did not take it now.
@@ -42,6 +39,8 @@ pub(super) struct Reply<'a> {
     pub(super) status: u16,
     pub(super) content_type: &'a str,
     pub(super) retry_after: Option<&'a str>,
+    /// Where else the server has it.
+    pub(super) location: Option<&'a str>,
     /// Its first bytes.
     pub(super) body: &'a [u8],
 }
@@ -62,7 +61,11 @@ impl Reply<'_> {
                 protocol.name()
             )),
             300..=399 => Outcome::failed(format!(
-                "it answered {status}, which leads elsewhere: give that address"
+                "it answered {status}, which leads {}: give that address",
+                self.location.map_or_else(
+                    || "elsewhere".to_owned(),
+                    |location| format!("to {}", words(location.as_bytes()))
+                )
             )),
             404 | 405 | 501 => Outcome::failed(format!("it answered {status}: {}", hint(protocol))),
             415 => Outcome::failed(format!(
@@ -85,30 +88,35 @@ impl Reply<'_> {
                 hint(protocol)
             ));
         }
-        Outcome::Taken {
-            rejected: protocol.rejected(self.content_type, self.body),
-        }
+        let mut rejected = protocol.rejected(self.content_type, self.body);
+        rejected.why = words(rejected.why.as_bytes());
+        Outcome::Taken(rejected)
     }
 
     /// Words of the answer, where that is short text.
     fn told(&self) -> String {
-        let letters = String::from_utf8_lossy(self.body);
-        let is_readable = |letter: &char| !letter.is_control() && *letter != '\u{fffd}';
-        let words: String = letters
-            .chars()
-            .map(|letter| match is_readable(&letter) {
-                true => letter,
-                false => ' ',
-            })
-            .take(200)
-            .collect();
-        let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+        let words = words(self.body);
         let is_page = words.starts_with('<');
         match words.is_empty() || is_page {
             true => String::new(),
             false => format!(" ({words})"),
         }
     }
+}
+
+/// The first words of what a server says, on one line.
+fn words(text: &[u8]) -> String {
+    let letters = String::from_utf8_lossy(text);
+    let is_readable = |letter: &char| !letter.is_control() && *letter != '\u{fffd}';
+    let words: String = letters
+        .chars()
+        .map(|letter| match is_readable(&letter) {
+            true => letter,
+            false => ' ',
+        })
+        .take(200)
+        .collect();
+    words.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Likely reason of a server that has no such address.
@@ -142,6 +150,7 @@ mod tests {
             status,
             content_type,
             retry_after: Some("7"),
+            location: Some("https://other\n.example/"),
             body,
         };
         reply.outcome(protocol, SystemTime::UNIX_EPOCH)
@@ -149,7 +158,7 @@ mod tests {
 
     #[test]
     fn only_an_answer_of_the_protocol_is_taken_for_one() {
-        let taken = Outcome::Taken { rejected: 0 };
+        let taken = Outcome::Taken(Rejected::default());
         let page = "text/html; charset=utf-8";
         for (protocol, kind) in [
             (Protocol::Otlp, "application/x-protobuf"),
@@ -182,6 +191,13 @@ mod tests {
                 "{status}"
             );
         }
+        let Outcome::Failed { reason, .. } = outcome(Protocol::Otlp, 301, "", b"") else {
+            panic!("it is elsewhere");
+        };
+        assert!(
+            reason.contains("leads to https://other .example/:"),
+            "{reason}"
+        );
         for status in [400, 413, 422, 500] {
             let outcome = outcome(Protocol::Otlp, status, "", b"too old\nfor us\0");
             let reason = format!("it answered {status} (too old for us)");

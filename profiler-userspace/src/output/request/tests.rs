@@ -187,12 +187,18 @@ fn what_a_collector_did_not_want_is_counted() {
         }),
     };
     let bytes = answer.encode_to_vec();
-    assert_eq!(Protocol::Otlp.rejected("application/x-protobuf", &bytes), 3);
-    let json = br#"{"partialSuccess":{"rejectedProfiles":"4"}}"#;
-    assert_eq!(Protocol::Otlp.rejected("application/json", json), 4);
+    let json = br#"{"partialSuccess":{"rejectedProfiles":"3","errorMessage":"too large"}}"#;
+    let expected = Rejected {
+        profiles: 3,
+        why: "too large".to_owned(),
+    };
+    let rejected = |kind, answer| Protocol::Otlp.rejected(kind, answer);
+    assert_eq!(rejected("application/x-protobuf", &bytes), expected);
+    assert_eq!(rejected("application/json", json), expected);
     for answer in [&b""[..], b"\x0a\x00", b"\xff\xff", b"{"] {
-        assert_eq!(Protocol::Otlp.rejected("application/x-protobuf", answer), 0);
-        assert_eq!(Protocol::Otlp.rejected("application/json", answer), 0);
+        for kind in ["application/x-protobuf", "application/json"] {
+            assert_eq!(rejected(kind, answer), Rejected::default());
+        }
     }
 }
 
