@@ -18,8 +18,13 @@ fn main() -> ExitCode {
     };
     let done = match task {
         Task::Record(plan) => {
-            session::run(&plan, || read_task().map(|_| ()).map_err(|exit| exit.text)).map(ended)
+            let check = || match read_task().map_err(|exit| exit.reason().to_owned())? {
+                Task::Record(plan) => session::check(&plan).map_err(|error| format!("{error:#}")),
+                _ => Ok(()),
+            };
+            session::run(&plan, check).map(ended)
         }
+        Task::Check(plan) => pipeline::check(&plan).and_then(|()| show("all options are right\n")),
         Task::Render(rendering) => pipeline::render(&rendering).map(|()| ExitCode::SUCCESS),
         Task::Diff(diffing) => {
             pipeline::diff(&diffing).map(|outcome| ExitCode::from(outcome.exit_code()))

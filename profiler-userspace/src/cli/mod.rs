@@ -40,6 +40,8 @@ use std::ffi::OsString;
 pub enum Task {
     /// Record, and write what was recorded.
     Record(Box<Plan>),
+    /// Say whether a service could begin.
+    Check(Box<Plan>),
     /// Symbolize and draw a raw recording.
     Render(Box<Rendering>),
     /// Compare two sides of recordings.
@@ -169,7 +171,7 @@ fn usual() -> record::RecordArgs {
     Args::parse_from(["flame-bpf"]).record
 }
 
-/// The task of a service; or the answer to whether it is right.
+/// The task of a service, which may be to say whether it is right.
 fn service(args: service::ServiceArgs, stdout_is_terminal: bool) -> Result<Task, Exit> {
     let service::ServiceArgs {
         service,
@@ -196,10 +198,7 @@ fn service(args: service::ServiceArgs, stdout_is_terminal: bool) -> Result<Task,
             plan::build(record, stdout_is_terminal, Some(service))
         });
     match plan {
-        Ok(_) if checks => Err(Exit {
-            text: "all options are right\n".to_owned(),
-            code: 0,
-        }),
+        Ok(plan) if checks => Ok(Task::Check(plan.into())),
         Ok(plan) => Ok(Task::Record(plan.into())),
         Err(error) => Err(Exit::usage(&format!("{error:#}"))),
     }
@@ -220,6 +219,14 @@ impl Exit {
             text: format!("error: {sentence}\n\nFor more information, try '--help'.\n"),
             code: 2,
         }
+    }
+
+    /// The fault, without words around it.
+    pub fn reason(&self) -> &str {
+        let text = self.text.trim();
+        let text = text.strip_prefix("error: ").unwrap_or(text);
+        // Behind it stand the usage, and where there is help.
+        text.split("\n\n").next().unwrap_or_default()
     }
 
     fn from_clap(mut error: clap::Error) -> Self {

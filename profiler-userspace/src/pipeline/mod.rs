@@ -32,8 +32,16 @@ pub use diff::diff;
 pub use render::render;
 
 use crate::output::sink::Sink;
-use crate::plan::Output;
+use crate::plan::{Output, Plan};
 use anyhow::Result;
+
+/// Whether a service could begin as planned: what its plan names is there and can be read.
+///
+/// # Errors
+/// When a certificate, a secret or a folder cannot be used.
+pub fn check(plan: &Plan) -> Result<()> {
+    plan.service.as_ref().map_or(Ok(()), sink::sent::check)
+}
 
 /// Opens the way to every output, or refuses before anything is recorded.
 pub(crate) fn prepare<'a>(outputs: impl Iterator<Item = &'a Output>) -> Result<Vec<Sink>> {

@@ -91,6 +91,17 @@ impl Client {
         })
     }
 
+    /// Whether the files of secrets can be read.
+    ///
+    /// # Errors
+    /// When one cannot.
+    pub(super) fn check(&self) -> Result<()> {
+        self.headers.iter().try_for_each(|(name, secret)| {
+            secret.value().with_context(|| format!("header {name}"))?;
+            Ok(())
+        })
+    }
+
     /// Sends a body, which may take so long.
     pub(super) fn post(&self, body: &[u8], left: Option<Duration>) -> Outcome {
         let mut request =

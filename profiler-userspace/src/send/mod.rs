@@ -54,6 +54,15 @@ pub struct Body {
     pub samples: u64,
 }
 
+/// Whether certificates and secrets can be read that are sent along with requests.
+///
+/// # Errors
+/// When one cannot.
+pub fn check(destinations: &[Destination], tls: &Tls) -> Result<()> {
+    let check = |destination| Client::new(destination, tls)?.check();
+    destinations.iter().try_for_each(check)
+}
+
 /// A server's sender: a queue, and the thread that empties it.
 pub struct Sender {
     protocol: Protocol,

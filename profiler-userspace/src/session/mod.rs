@@ -27,13 +27,13 @@ use self::cpus::CpuWatch;
 use crate::desktop;
 use crate::kernel::{Kernel, Support};
 use crate::output::sink::Sink;
-use crate::pipeline::prepare;
 use crate::pipeline::recording_info::{RecordingInfo, Stop};
 use crate::pipeline::sink::files::Files;
 use crate::pipeline::sink::growing::GrowingFiles;
 use crate::pipeline::sink::sent::Sent;
 use crate::pipeline::source;
 use crate::pipeline::window::{Pipeline, WindowSink};
+use crate::pipeline::{self, prepare};
 use crate::plan::{Output, Plan, Target};
 use crate::probe::Wakers;
 use crate::report;
@@ -63,6 +63,21 @@ pub enum Outcome {
     Done(u8),
     /// A service is to begin anew, with other options.
     Again,
+}
+
+/// Whether a service could begin as planned: its targets are there, and what it sends to and keeps can be used.
+///
+/// # Errors
+/// When it could not.
+pub fn check(plan: &Plan) -> Result<()> {
+    let mut target = processes::resolved(&plan.target, plan.children)?;
+    tasks::without_ended(&mut target)?;
+    let mut plan = Plan {
+        target,
+        ..plan.clone()
+    };
+    Watched::of(&mut plan)?;
+    pipeline::check(&plan)
 }
 
 /// Records as planned and writes the outputs. `check` says whether a service's options are right that it would have if it began anew.

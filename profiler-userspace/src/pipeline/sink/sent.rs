@@ -17,14 +17,17 @@ use crate::process::UnreadContexts;
 use crate::profile::Profile;
 use crate::report::findings::{self, Finding};
 use crate::report::names;
-use crate::send::{Board, Body, Counts, Sender, Standing, compressed};
+use crate::send::{self, Board, Body, Counts, Sender, Standing, compressed};
 use crate::symbolize::NameCache;
 use crate::text::number::{counted, grouped};
-use anyhow::Result;
+use anyhow::{Result, bail, ensure};
 use foldhash::fast::FixedState;
 use profiler_common::abi::{Class, Counters};
 use std::collections::BTreeMap;
 use std::hash::BuildHasher as _;
+use std::io::ErrorKind;
+use std::net::TcpListener;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -161,6 +164,35 @@ impl Sent {
             });
         }
         Ok(())
+    }
+}
+
+/// Whether a service could begin: its certificates and secrets can be read, nothing else lies where its folders are to be, and the
+/// address to listen on is this machine's.
+///
+/// # Errors
+/// When that is not so.
+pub(crate) fn check(service: &Service) -> Result<()> {
+    send::check(&service.destinations, &service.tls)?;
+    let store = service.store.as_ref().map(|(folder, _)| folder);
+    for folder in service.limits.folder.iter().chain(store) {
+        let there = folder.ancestors().find(|path| path.exists());
+        ensure!(
+            there.is_none_or(Path::is_dir),
+            "cannot keep windows in {}: {} is no folder",
+            folder.display(),
+            there.unwrap_or(folder).display()
+        );
+    }
+    match service
+        .listen
+        .map(|address| (address, TcpListener::bind(address)))
+    {
+        // One in use is perhaps used by ourselves, who give it up.
+        Some((address, Err(error))) if error.kind() != ErrorKind::AddrInUse => {
+            bail!("cannot listen on {address}: {error}")
+        }
+        _ => Ok(()),
     }
 }
 
