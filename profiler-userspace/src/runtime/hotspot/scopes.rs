@@ -10,8 +10,10 @@ use profiler_common::walk::Memory as _;
 
 /// The most bytes of descriptions, and of scopes.
 const MOST_BYTES: usize = 1 << 18;
-/// The shortest piece of scopes that is read.
-const LEAST_BYTES: usize = 256;
+/// Bytes of the numbers at the beginning of a scope that are read, at most.
+const HEAD: usize = 15;
+/// Memory that can be read ends with one of these.
+const PAGE: u64 = 4096;
 /// How deep calls are compiled into one another, at most.
 const MOST_CALLS: usize = 64;
 
@@ -54,19 +56,16 @@ pub(super) fn descriptions(memory: &TargetMemory, blob: u64) -> Option<Vec<Descr
     let bytes = usize::try_from(end.checked_sub(start)?).ok()?;
     let mut table = vec![0; bytes.min(MOST_BYTES)];
     memory.copy(base.checked_add(start)?, &mut table)?;
-    let scopes = readable(memory, scopes)?;
+    let entries = || entries(&table, offsets.description_bytes.into());
+    // Those of callers are in front.
+    let last = entries().map(|(_, scope)| scope).max()?;
+    let scopes = readable(memory, scopes, last.saturating_add(HEAD))?;
     let method = |index: u32| {
         let place = metadata.checked_add(8 * u64::from(index.checked_sub(1)?))?;
         let [method] = memory.read(place)?;
         Some(method)
     };
-    Some(decode(
-        &table,
-        offsets.description_bytes.into(),
-        &scopes,
-        least_digit(memory),
-        method,
-    ))
+    Some(decode(entries(), &scopes, least_digit(memory), method))
 }
 
 /// The byte that stands for zero in numbers (`UNSIGNED5`): since 20, none is zero itself.
@@ -74,45 +73,51 @@ pub(super) fn least_digit(memory: &TargetMemory) -> u8 {
     u8::from(memory.descriptor(0) >> 24 & 0xffff >= 20)
 }
 
-/// As many bytes from an address on as can be read, up to a limit.
-fn readable(memory: &TargetMemory, address: u64) -> Option<Vec<u8>> {
-    let mut bytes = MOST_BYTES;
-    while bytes >= LEAST_BYTES {
-        let mut read = vec![0; bytes];
-        if memory.copy(address, &mut read).is_some() {
-            return Some(read);
-        }
-        bytes /= 2;
+/// So many bytes from an address on, or those up to where the last page of them begins.
+fn readable(memory: &TargetMemory, address: u64, bytes: usize) -> Option<Vec<u8>> {
+    let mut read = vec![0; bytes.min(MOST_BYTES)];
+    if memory.copy(address, &mut read).is_none() {
+        let behind = address.checked_add(read.len() as u64)? % PAGE;
+        read.truncate(read.len().saturating_sub(behind as usize));
+        memory.copy(address, &mut read)?;
     }
-    None
+    Some(read)
 }
 
-/// Descriptions of so many bytes each: two numbers of 32 bits are the instruction and the scope.
+/// The end of instructions and the scope of each description in a table, which have so many bytes: two numbers of 32 bits begin
+/// them. Those without a scope are left out.
+fn entries(table: &[u8], bytes: usize) -> impl Iterator<Item = (u32, usize)> {
+    table.chunks_exact(bytes.max(8)).filter_map(|entry| {
+        let number = |at: usize| {
+            i32::from_le_bytes([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]])
+        };
+        let (end, scope) = (u32::try_from(number(0)), usize::try_from(number(4)));
+        Some((end.ok()?, scope.ok().filter(|scope| *scope != 0)?))
+    })
+}
+
+/// Descriptions by where they end, ascending, and their scopes. Those that say the same are one.
 fn decode(
-    table: &[u8],
-    bytes: usize,
+    entries: impl Iterator<Item = (u32, usize)>,
     scopes: &[u8],
     least: u8,
     method: impl Fn(u32) -> Option<u64>,
 ) -> Vec<Description> {
     let mut all: Vec<Description> = Vec::new();
-    for entry in table.chunks_exact(bytes.max(8)) {
-        let number = |at: usize| {
-            i32::from_le_bytes([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]])
-        };
-        let (Ok(end), Ok(scope)) = (u32::try_from(number(0)), usize::try_from(number(4))) else {
-            continue;
-        };
-        if scope == 0 || all.last().is_some_and(|last| last.end >= end) {
+    for (end, scope) in entries {
+        if all.last().is_some_and(|last| last.end >= end) {
             continue;
         }
         let mut calls = calls(scopes, scope, least, &method);
         let bytecode = calls.pop().map_or(0, |(_, bytecode)| bytecode);
-        all.push(Description {
-            end,
-            calls,
-            bytecode,
-        });
+        match all.last_mut() {
+            Some(last) if last.calls == calls && last.bytecode == bytecode => last.end = end,
+            _ => all.push(Description {
+                end,
+                calls,
+                bytecode,
+            }),
+        }
     }
     all
 }
@@ -179,14 +184,14 @@ mod tests {
     fn calls_are_those_of_the_scopes() {
         // At 1 the outermost, method 1 at bytecode 4; at 4 method 2 at 8, called from there.
         let scopes = [0, 0, 1, 5, 1, 2, 9];
-        let table: Vec<u8> = [(-1i32, 0i32), (16, 1), (32, 4), (48, 0), (32, 1)]
+        let table: Vec<u8> = [(-1i32, 0i32), (8, 1), (16, 1), (32, 4), (48, 0), (32, 1)]
             .into_iter()
             .flat_map(|(end, scope)| {
                 [end.to_le_bytes(), scope.to_le_bytes(), [0; 4], [0; 4]].concat()
             })
             .collect();
         let method = |index: u32| [0x100, 0x200].get(index as usize - 1).copied();
-        let all = decode(&table, 16, &scopes, 0, method);
+        let all = decode(entries(&table, 16), &scopes, 0, method);
         assert_eq!(
             all,
             [
