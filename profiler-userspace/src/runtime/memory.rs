@@ -5,7 +5,9 @@
 //! blocks, which are kept until the next check.
 
 use super::Words;
-use profiler_common::runtime::{Described, FETCH_WORDS, FunctionInfo as _, Process, RuntimeKind};
+use profiler_common::runtime::{
+    Described, FETCH_WORDS, FunctionInfo as _, Process, REMEMBERED_WORDS, RuntimeKind,
+};
 use profiler_common::walk::Memory;
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -19,51 +21,78 @@ pub struct TargetMemory {
     words: Words,
     bias: u64,
     fetched: Cell<[u64; FETCH_WORDS]>,
+    remembered: Cell<[u64; REMEMBERED_WORDS]>,
     blocks: RefCell<Blocks>,
 }
 
-/// Bytes of a block, and how many are kept.
-const BLOCK_BYTES: usize = 256;
+/// Bytes of a block: a page, which takes hardly longer to read than a word. And how many are kept.
+const BLOCK_BYTES: usize = 4096;
 const MOST_BLOCKS: usize = 32;
 
-/// Blocks that were read, by their addresses; the oldest make room.
+/// Blocks that were read, and their addresses; the oldest make room.
 #[derive(Debug, Default)]
 struct Blocks {
-    all: Vec<(u64, [u8; BLOCK_BYTES])>,
+    addresses: Vec<u64>,
+    bytes: Vec<[u8; BLOCK_BYTES]>,
     oldest: usize,
 }
 
 impl Blocks {
     fn get(&self, address: u64) -> Option<&[u8; BLOCK_BYTES]> {
-        let mut all = self.all.iter();
-        all.find(|block| block.0 == address).map(|block| &block.1)
+        let mut addresses = self.addresses.iter();
+        self.bytes
+            .get(addresses.position(|known| *known == address)?)
     }
 
     fn put(&mut self, address: u64, bytes: [u8; BLOCK_BYTES]) {
-        if self.all.len() < MOST_BLOCKS {
-            self.all.push((address, bytes));
+        if self.addresses.len() < MOST_BLOCKS {
+            self.addresses.push(address);
+            self.bytes.push(bytes);
         } else {
-            self.all[self.oldest] = (address, bytes);
+            self.addresses[self.oldest] = address;
+            self.bytes[self.oldest] = bytes;
             self.oldest = (self.oldest + 1) % MOST_BLOCKS;
         }
+    }
+
+    fn clear(&mut self) {
+        self.addresses.clear();
+        self.bytes.clear();
     }
 }
 
 impl TargetMemory {
     /// That of a process by its ID.
     pub fn new(tgid: u32, words: Words, bias: u64) -> Self {
+        let file = File::open(format!("/proc/{tgid}/mem")).ok();
+        Self::of(file, words, bias)
+    }
+
+    fn of(file: Option<File>, words: Words, bias: u64) -> Self {
         Self {
-            file: File::open(format!("/proc/{tgid}/mem")).ok(),
+            file,
             words,
             bias,
             fetched: Cell::new([0; FETCH_WORDS]),
+            remembered: Cell::new([0; REMEMBERED_WORDS]),
             blocks: RefCell::default(),
+        }
+    }
+
+    /// The memory of the same process for a runtime in it, with nothing that was read before but what is remembered of that runtime.
+    #[must_use]
+    pub fn again(self, words: &Words, bias: u64) -> Self {
+        if self.words == *words && self.bias == bias {
+            self.forget();
+            self
+        } else {
+            Self::of(self.file, *words, bias)
         }
     }
 
     /// Forgets what was read: the process may have changed it.
     pub fn forget(&self) {
-        *self.blocks.borrow_mut() = Blocks::default();
+        self.blocks.borrow_mut().clear();
     }
 
     /// The check of the function at an address, if there is one now.
@@ -156,6 +185,18 @@ impl Process for TargetMemory {
     fn fetched(&self, index: usize) -> u64 {
         self.fetched.get().get(index).copied().unwrap_or(0)
     }
+
+    fn remembered(&self, index: usize) -> u64 {
+        self.remembered.get().get(index).copied().unwrap_or(0)
+    }
+
+    fn remember(&self, index: usize, value: u64) {
+        let mut words = self.remembered.get();
+        if let Some(word) = words.get_mut(index) {
+            *word = value;
+            self.remembered.set(words);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -168,9 +209,16 @@ mod tests {
 
     #[test]
     fn bytes_across_blocks_are_those_of_the_process() {
-        let bytes: Vec<u8> = (0..2000u32).map(|number| (number * 7) as u8).collect();
+        let bytes: Vec<u8> = (0..20000u32).map(|number| (number * 7) as u8).collect();
         let memory = own();
-        for (start, count) in [(0, 8), (100, 256), (250, 300), (513, 1), (90, 1900)] {
+        for (start, count) in [
+            (0, 8),
+            (100, 4096),
+            (250, 4000),
+            (4090, 4090),
+            (513, 1),
+            (90, 19000),
+        ] {
             let mut copied = vec![0; count];
             let address = bytes.as_ptr() as u64 + start as u64;
             memory.copy(address, &mut copied).unwrap();
@@ -191,6 +239,20 @@ mod tests {
     }
 
     #[test]
+    fn what_is_remembered_is_of_one_runtime() {
+        let memory = own();
+        memory.remember(3, 7);
+        memory.remember(REMEMBERED_WORDS, 9);
+        assert_eq!(
+            [2, 3, REMEMBERED_WORDS].map(|at| memory.remembered(at)),
+            [0, 7, 0]
+        );
+        let memory = memory.again(&[0; _], 0);
+        assert_eq!(memory.remembered(3), 7);
+        assert_eq!(memory.again(&[0; _], 1).remembered(3), 0);
+    }
+
+    #[test]
     fn the_oldest_blocks_make_room() {
         let mut blocks = Blocks::default();
         for number in 0..=MOST_BLOCKS {
@@ -198,6 +260,6 @@ mod tests {
         }
         assert_eq!(blocks.get(0), None);
         assert_eq!(blocks.get(1), Some(&[1; BLOCK_BYTES]));
-        assert_eq!(blocks.all.len(), MOST_BLOCKS);
+        assert_eq!(blocks.bytes.len(), MOST_BLOCKS);
     }
 }

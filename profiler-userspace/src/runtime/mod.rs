@@ -22,7 +22,7 @@ mod x86_64;
 pub use memory::TargetMemory;
 
 use crate::object::Image;
-use crate::process::{FunctionEvent, FunctionLines, RuntimeFunction};
+use crate::process::{FunctionEvent, FunctionLines, ProcessKey, RuntimeFunction};
 use crate::profile::interpreters::Glue;
 use memchr::memmem;
 use profiler_common::runtime::{DESCRIPTOR_WORDS, Encoding, RuntimeKind, RuntimeKinds};
@@ -216,6 +216,8 @@ pub fn glue(kind: RuntimeKind) -> Glue {
 #[derive(Debug, Default)]
 pub struct Namer {
     scripts: v8::Scripts,
+    /// The memory of the process that was read last.
+    memory: Option<(ProcessKey, TargetMemory)>,
 }
 
 impl Namer {
@@ -235,9 +237,10 @@ impl Namer {
             (false, false) => format!("{owner}{}{name}", row.separator),
         };
         let is_nameless = name == row.unnamed || (row.is_nameless)(&name);
+        let memory = self.memory(event.process_key, descriptor, event.bias);
         let lines = match row.lines {
             Lines::Position => FunctionLines::Position,
-            Lines::Read(read) => read_lines(event, descriptor, read).unwrap_or(FunctionLines::None),
+            Lines::Read(read) => read_lines(event, &memory, read).unwrap_or(FunctionLines::None),
         };
         let mut function = RuntimeFunction {
             kind,
@@ -250,24 +253,31 @@ impl Namer {
             inlined: Box::default(),
         };
         if let Some(complete) = row.complete {
-            let memory = TargetMemory::new(event.process_key.tgid, *descriptor, event.bias);
             complete(event, &memory, self, &mut function);
         }
+        self.memory = Some((event.process_key, memory));
         Some(function)
+    }
+
+    /// The memory of a process, which is put back after use. Events come in runs of one process: it is opened once for a run.
+    fn memory(&mut self, process_key: ProcessKey, words: &Words, bias: u64) -> TargetMemory {
+        match self.memory.take() {
+            Some((last, memory)) if last == process_key => memory.again(words, bias),
+            _ => TargetMemory::new(process_key.tgid, *words, bias),
+        }
     }
 }
 
 /// Reads lines from the process, if it runs the same code before and after.
 fn read_lines(
     event: &FunctionEvent,
-    descriptor: &Words,
+    memory: &TargetMemory,
     read: fn(&TargetMemory, u64) -> FunctionLines,
 ) -> Option<FunctionLines> {
     let kind = event.function.runtime()?;
     let address = event.function.function_address();
-    let memory = TargetMemory::new(event.process_key.tgid, *descriptor, event.bias);
     let is_same = || memory.check(kind, address) == Some(event.check);
-    let lines = is_same().then(|| read(&memory, address))?;
+    let lines = is_same().then(|| read(memory, address))?;
     is_same().then_some(lines)
 }
 
