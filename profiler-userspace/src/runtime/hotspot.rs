@@ -8,7 +8,7 @@ mod live;
 mod names;
 mod scopes;
 
-pub(super) use names::{UNNAMED, complete};
+pub(super) use names::{Methods, UNNAMED, complete};
 
 use super::{Detected, Glue, Words};
 use crate::object::Image;

@@ -5,11 +5,12 @@
 
 use super::lines::lines;
 use super::scopes::{Description, descriptions};
-use crate::process::{FunctionEvent, FunctionLines, InlinedCall, RuntimeFunction};
+use crate::process::{FunctionEvent, FunctionLines, InlinedCall, ProcessKey, RuntimeFunction};
 use crate::runtime::{Namer, TargetMemory};
 use foldhash::HashMap;
-use profiler_common::runtime::hotspot::CALL_STUB;
+use profiler_common::runtime::hotspot::{CALL_STUB, Offsets};
 use profiler_common::runtime::{COMPILED, FunctionInfo as _, HotSpot, Piece, RuntimeKind};
+use profiler_common::walk::Memory as _;
 use std::sync::Arc;
 
 /// Stands for a name that could not be read.
@@ -22,7 +23,7 @@ const MOST_NAME: u32 = 512;
 pub(in crate::runtime) fn complete(
     event: &FunctionEvent,
     memory: &TargetMemory,
-    _: &mut Namer,
+    namer: &mut Namer,
     function: &mut RuntimeFunction,
 ) {
     function.name = plain(&function.name);
@@ -40,30 +41,31 @@ pub(in crate::runtime) fn complete(
     if !is_same() {
         return;
     }
-    let mut methods = Methods {
-        memory,
-        known: HashMap::default(),
-    };
     let of_bytecodes = lines(memory, event.extra);
     let first_line = of_bytecodes.first();
-    let (mut of_code, mut inlined) = (Vec::new(), Vec::new());
+    let (mut of_code, mut inlined) = (Vec::<(u32, u32)>::new(), Vec::new());
     if key & COMPILED != 0 {
         let descriptions = descriptions(memory, key & !COMPILED).unwrap_or_default();
-        for Description {
-            end,
-            calls,
-            bytecode,
-        } in descriptions
-        {
-            of_code.push((end, of_bytecodes.at(bytecode)));
-            let calls = calls.into_iter().map(|(method, position)| InlinedCall {
-                function: methods.get(method),
-                position,
-            });
-            inlined.push((end, calls.collect()));
+        for Description { end, bytecode, .. } in &descriptions {
+            let line = of_bytecodes.at(*bytecode);
+            match of_code.last_mut() {
+                Some(last) if last.1 == line => last.0 = *end,
+                _ => of_code.push((*end, line)),
+            }
+        }
+        if descriptions.iter().any(|one| !one.calls.is_empty()) {
+            for one in descriptions {
+                let calls = one.calls.into_iter().map(|(method, position)| InlinedCall {
+                    function: namer.methods.get(memory, event.process_key, method),
+                    position,
+                });
+                inlined.push((one.end, calls.collect()));
+            }
         }
     }
-    if is_same() {
+    let is_same = is_same();
+    namer.methods.settle(event.process_key, is_same);
+    if is_same {
         function.first_line = first_line;
         function.inlined = inlined.into();
         function.lines = if key & COMPILED == 0 {
@@ -86,45 +88,90 @@ fn plain(name: &str) -> String {
     format!("{}{}", &dotted[..at], &dotted[at + 3 + digits..])
 }
 
-/// Methods that are compiled into others.
-struct Methods<'m> {
-    memory: &'m TargetMemory,
-    known: HashMap<u64, Arc<RuntimeFunction>>,
+/// The most methods that are kept; then all are read anew.
+const MOST_METHODS: usize = 1 << 16;
+
+/// Methods that are compiled into others: most are compiled into many.
+#[derive(Debug, Default)]
+pub(in crate::runtime) struct Methods {
+    known: HashMap<(ProcessKey, u64), (Stamp, Arc<RuntimeFunction>)>,
+    /// Those that were asked for since it was settled last, and whether they are new.
+    unsettled: HashMap<u64, (Arc<RuntimeFunction>, Option<Stamp>)>,
 }
 
-impl Methods<'_> {
-    fn get(&mut self, method: u64) -> Arc<RuntimeFunction> {
-        if let Some(known) = self.known.get(&method) {
-            return Arc::clone(known);
+/// The address of a `ConstMethod`, and what it begins with: its constants, its sizes, and the numbers of its names. A method that
+/// takes another's place differs in one of them.
+type Stamp = (u64, [u64; 4]);
+
+impl Methods {
+    fn get(
+        &mut self,
+        memory: &TargetMemory,
+        process: ProcessKey,
+        method: u64,
+    ) -> Arc<RuntimeFunction> {
+        if let Some((function, _)) = self.unsettled.get(&method) {
+            return Arc::clone(function);
         }
-        let strings = HotSpot::strings(self.memory, method).unwrap_or_default();
-        let (owner, name) = (self.text(strings.owner), self.text(strings.name));
-        let lines = lines(self.memory, method);
-        let function = Arc::new(RuntimeFunction {
-            kind: RuntimeKind::HotSpot,
-            is_unnamed: name.is_empty(),
-            is_nameless: false,
-            name: if name.is_empty() {
-                UNNAMED.to_owned()
-            } else {
-                plain(&format!("{owner}.{name}"))
-            },
-            file: self.text(strings.file).into(),
-            first_line: lines.first(),
-            lines,
-            inlined: Box::default(),
-        });
-        self.known.insert(method, Arc::clone(&function));
+        let stamp = stamp(memory, method);
+        let known = self.known.get(&(process, method));
+        let known = known.filter(|(known, _)| Some(*known) == stamp);
+        let (function, new) = match known {
+            Some((_, function)) => (Arc::clone(function), None),
+            None => (Arc::new(read(memory, method)), stamp),
+        };
+        let unsettled = (Arc::clone(&function), new);
+        self.unsettled.insert(method, unsettled);
         function
     }
 
-    fn text(&self, piece: Piece) -> String {
-        let mut bytes = vec![0; piece.bytes.min(MOST_NAME) as usize];
-        if piece.address == 0 || self.memory.copy(piece.address, &mut bytes).is_none() {
-            return String::new();
+    /// Keeps what was read since the last time of a process, if it belongs together.
+    fn settle(&mut self, process: ProcessKey, is_right: bool) {
+        for (method, (function, new)) in self.unsettled.drain() {
+            if let Some(stamp) = new.filter(|_| is_right) {
+                if self.known.len() >= MOST_METHODS {
+                    self.known.clear();
+                }
+                self.known.insert((process, method), (stamp, function));
+            }
         }
-        String::from_utf8_lossy(&bytes).into_owned()
     }
+}
+
+/// See [`Stamp`].
+fn stamp(memory: &TargetMemory, method: u64) -> Option<Stamp> {
+    let offsets = Offsets::of(memory);
+    let [constant] = memory.read(method.checked_add(offsets.const_method.into())?)?;
+    let words = memory.read(constant.checked_add(offsets.constants.into())?)?;
+    Some((constant, words))
+}
+
+fn read(memory: &TargetMemory, method: u64) -> RuntimeFunction {
+    let strings = HotSpot::strings(memory, method).unwrap_or_default();
+    let (owner, name) = (text(memory, strings.owner), text(memory, strings.name));
+    let lines = lines(memory, method);
+    RuntimeFunction {
+        kind: RuntimeKind::HotSpot,
+        is_unnamed: name.is_empty(),
+        is_nameless: false,
+        name: if name.is_empty() {
+            UNNAMED.to_owned()
+        } else {
+            plain(&format!("{owner}.{name}"))
+        },
+        file: text(memory, strings.file).into(),
+        first_line: lines.first(),
+        lines,
+        inlined: Box::default(),
+    }
+}
+
+fn text(memory: &TargetMemory, piece: Piece) -> String {
+    let mut bytes = vec![0; piece.bytes.min(MOST_NAME) as usize];
+    if piece.address == 0 || memory.copy(piece.address, &mut bytes).is_none() {
+        return String::new();
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]
