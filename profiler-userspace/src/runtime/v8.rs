@@ -11,6 +11,7 @@ mod stretch;
 
 pub(super) use names::{UNNAMED, complete};
 pub(super) use script::Scripts;
+pub(super) use stretch::Heads;
 
 use super::cold::{extent, starts};
 use super::{Detected, Glue, Words};

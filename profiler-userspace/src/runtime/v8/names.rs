@@ -6,7 +6,7 @@
 use super::heap::{Heap, Layout};
 use super::positions::entries;
 use super::script::{Script, Scripts};
-use super::stretch::{Level, codes};
+use super::stretch::{Heads, Level};
 use crate::process::{FunctionEvent, FunctionLines, InlinedCall, ProcessKey, RuntimeFunction};
 use crate::runtime::{Namer, TargetMemory};
 use foldhash::HashMap;
@@ -56,6 +56,7 @@ pub(in crate::runtime) fn complete(
         heap: Heap::new(memory),
         process: event.process_key,
         scripts: &mut namer.scripts,
+        heads: &mut namer.heads,
         functions: HashMap::default(),
     };
     let (mut read, script) = reader.function(shared);
@@ -98,6 +99,7 @@ struct Reader<'r> {
     heap: Heap<'r>,
     process: ProcessKey,
     scripts: &'r mut Scripts,
+    heads: &'r mut Heads,
     /// Those that are compiled into others, with their scripts, by the addresses of their `SharedFunctionInfo`s.
     functions: HashMap<u64, (Arc<RuntimeFunction>, Option<Arc<Script>>)>,
 }
@@ -161,7 +163,7 @@ impl Reader<'_> {
         shared: u64,
     ) {
         let (mut lines, mut inlined) = (Vec::new(), Vec::new());
-        for code in codes(&self.heap, stretch) {
+        for code in self.heads.codes(&self.heap, self.process, stretch) {
             if code.function(&self.heap) != Some(shared) {
                 continue;
             }

@@ -5,6 +5,7 @@
 
 use super::heap::Heap;
 use super::positions::{Entry, Place, entries};
+use crate::process::ProcessKey;
 use foldhash::HashMap;
 use profiler_common::runtime::v8::{STRETCH_BYTES, address_of, is_object};
 
@@ -44,10 +45,63 @@ pub(super) struct Level {
     pub(super) offset: Option<u32>,
 }
 
-/// The pieces of code that a stretch has a part of, from the lowest.
-pub(super) fn codes(heap: &Heap<'_>, stretch: u64) -> Vec<Code> {
+/// Maps of the heads of code, by which these are found without looking up what every other word refers to: those of an isolate
+/// have one.
+#[derive(Debug, Default)]
+pub(in crate::runtime) struct Heads {
+    of: HashMap<ProcessKey, Vec<u64>>,
+}
+
+/// The most maps of heads that are kept of a process, and the most processes.
+const MOST_MAPS: usize = 64;
+const MOST_PROCESSES: usize = 1 << 10;
+
+impl Heads {
+    /// The pieces of code that a stretch has a part of, from the lowest.
+    pub(super) fn codes(
+        &mut self,
+        heap: &Heap<'_>,
+        process: ProcessKey,
+        stretch: u64,
+    ) -> Vec<Code> {
+        let known = self.of.get(&process);
+        if let Some(known) = known {
+            let is_head = |map: u64| known.contains(&map) && is_head(heap, map);
+            if let Some(found) = codes(heap, stretch, is_head) {
+                return found;
+            }
+        }
+        // Of another isolate, or the first.
+        let (mut kinds, mut maps) = (HashMap::default(), Vec::new());
+        let Some(found) = codes(heap, stretch, |map| {
+            let is_head = *kinds.entry(map).or_insert_with(|| is_head(heap, map));
+            if is_head {
+                maps.push(map);
+            }
+            is_head
+        }) else {
+            return Vec::new();
+        };
+        if self.of.len() >= MOST_PROCESSES && !self.of.contains_key(&process) {
+            self.of.clear();
+        }
+        let known = self.of.entry(process).or_default();
+        maps.retain(|map| !known.contains(map));
+        maps.dedup();
+        known.extend(maps);
+        known.truncate(MOST_MAPS);
+        found
+    }
+}
+
+/// Whether a map is of the heads of code.
+fn is_head(heap: &Heap<'_>, map: u64) -> bool {
+    heap.type_of_map(map) == Some(heap.layout.instructions)
+}
+
+/// The pieces of code that a stretch has a part of, from the lowest; none at all if no head was met.
+fn codes(heap: &Heap<'_>, stretch: u64, mut is_head: impl FnMut(u64) -> bool) -> Option<Vec<Code>> {
     let mut found = Vec::new();
-    let mut kinds = HashMap::default();
     let mut end = stretch.saturating_add(STRETCH_BYTES);
     let mut page = vec![0; PAGE as usize + 8];
     while end > stretch.saturating_sub(MOST_SEARCHED) {
@@ -61,48 +115,37 @@ pub(super) fn codes(heap: &Heap<'_>, stretch: u64) -> Vec<Code> {
                 break;
             }
         }
-        let words: Vec<u64> = bytes
-            .as_chunks()
-            .0
-            .iter()
-            .map(|word| u64::from_le_bytes(*word))
-            .collect();
+        let words = bytes.as_chunks().0;
         for (place, pair) in words.windows(2).enumerate().rev() {
+            let [map, object] = [pair[0], pair[1]].map(u64::from_le_bytes);
+            if !may_be_head(heap, map, object) || !is_head(map) {
+                continue;
+            }
             let head = start + 8 * place as u64;
-            if let Some(code) = code_at(heap, &mut kinds, head, pair[0], pair[1]) {
+            if let Some(code) = code_at(heap, head, object) {
                 if code.end > stretch && code.start < stretch + STRETCH_BYTES {
                     found.push(code);
                 }
                 if head < stretch {
                     found.reverse();
-                    return found;
+                    return Some(found);
                 }
             }
         }
         end = start;
     }
     found.reverse();
-    found
+    (!found.is_empty()).then_some(found)
 }
 
-/// The code behind a head with these two words, if it is one.
-fn code_at(
-    heap: &Heap<'_>,
-    kinds: &mut HashMap<u64, bool>,
-    head: u64,
-    map: u64,
-    object: u64,
-) -> Option<Code> {
+/// Whether two words may begin a head: its map, and its `Code` if that is another object.
+fn may_be_head(heap: &Heap<'_>, map: u64, object: u64) -> bool {
+    is_object(map) && (heap.layout.is_one_object() || is_object(object))
+}
+
+/// The code behind a head whose second word is this, if it is one.
+fn code_at(heap: &Heap<'_>, head: u64, object: u64) -> Option<Code> {
     let layout = heap.layout;
-    if !is_object(map) || !(layout.is_one_object() || is_object(object)) {
-        return None;
-    }
-    let is_head = *kinds
-        .entry(map)
-        .or_insert_with(|| heap.type_of_map(map) == Some(layout.instructions));
-    if !is_head {
-        return None;
-    }
     let (object, start) = if layout.is_one_object() {
         (head | 1, head.checked_add(layout.start.into())?)
     } else {
