@@ -48,6 +48,21 @@ const CODE_MAKERS: &[CodeMaker] = &[
         renewal: None,
     },
     CodeMaker {
+        name: "Deno",
+        libraries: &[],
+        programs: &["deno"],
+        remedy: "start it with --v8-flags=--perf-basic-prof",
+        renewal: None,
+    },
+    CodeMaker {
+        name: "Chromium",
+        libraries: &[],
+        programs: &["chromium", "chrome"],
+        remedy: "start it, for pages that you trust, with --js-flags=--perf-basic-prof and --no-sandbox, without which \
+                 it may write no file",
+        renewal: None,
+    },
+    CodeMaker {
         name: "LuaJIT",
         libraries: &["libluajit"],
         programs: &["luajit", "openresty"],
@@ -135,6 +150,8 @@ mod tests {
             (vec!["node", "libpython3.12.so"], Some("node")),
             (vec!["python3.12", "libc.so.6"], Some("python")),
             (vec!["app", "libcoreclr.so"], Some(".NET")),
+            (vec!["deno", "libc.so.6"], Some("Deno")),
+            (vec!["chrome", "libc.so.6"], Some("Chromium")),
             (vec![], None),
         ] {
             let found = CodeMaker::among(modules.iter().map(|module| module.as_bytes()));
