@@ -20,8 +20,8 @@ pub struct TargetMemory {
     file: Option<File>,
     words: Words,
     bias: u64,
-    fetched: Cell<[u64; FETCH_WORDS]>,
-    remembered: Cell<[u64; REMEMBERED_WORDS]>,
+    fetched: [Cell<u64>; FETCH_WORDS],
+    remembered: [Cell<u64>; REMEMBERED_WORDS],
     blocks: RefCell<Blocks>,
 }
 
@@ -37,6 +37,9 @@ struct Blocks {
     oldest: usize,
 }
 
+/// No block has this address.
+const NOWHERE: u64 = u64::MAX;
+
 impl Blocks {
     fn get(&self, address: u64) -> Option<&[u8; BLOCK_BYTES]> {
         let mut addresses = self.addresses.iter();
@@ -44,20 +47,33 @@ impl Blocks {
             .get(addresses.position(|known| *known == address)?)
     }
 
-    fn put(&mut self, address: u64, bytes: [u8; BLOCK_BYTES]) {
-        if self.addresses.len() < MOST_BLOCKS {
-            self.addresses.push(address);
-            self.bytes.push(bytes);
+    /// Has a block read, and keeps it.
+    fn read(
+        &mut self,
+        address: u64,
+        read: impl FnOnce(&mut [u8; BLOCK_BYTES]) -> Option<()>,
+    ) -> Option<&[u8; BLOCK_BYTES]> {
+        let place = if self.addresses.len() < MOST_BLOCKS {
+            let place = self.addresses.len();
+            self.addresses.push(NOWHERE);
+            if self.bytes.len() == place {
+                self.bytes.push([0; BLOCK_BYTES]);
+            }
+            place
         } else {
-            self.addresses[self.oldest] = address;
-            self.bytes[self.oldest] = bytes;
-            self.oldest = (self.oldest + 1) % MOST_BLOCKS;
-        }
+            let place = self.oldest;
+            self.oldest = (place + 1) % MOST_BLOCKS;
+            place
+        };
+        self.addresses[place] = NOWHERE;
+        read(&mut self.bytes[place])?;
+        self.addresses[place] = address;
+        Some(&self.bytes[place])
     }
 
+    /// Forgets all, and keeps the room that they took.
     fn clear(&mut self) {
         self.addresses.clear();
-        self.bytes.clear();
     }
 }
 
@@ -73,8 +89,8 @@ impl TargetMemory {
             file,
             words,
             bias,
-            fetched: Cell::new([0; FETCH_WORDS]),
-            remembered: Cell::new([0; REMEMBERED_WORDS]),
+            fetched: [const { Cell::new(0) }; _],
+            remembered: [const { Cell::new(0) }; _],
             blocks: RefCell::default(),
         }
     }
@@ -129,12 +145,14 @@ impl TargetMemory {
         let skipped = (address % BLOCK_BYTES as u64) as usize;
         let start = address - skipped as u64;
         let mut blocks = self.blocks.borrow_mut();
-        if blocks.get(start).is_none() {
-            let mut bytes = [0; BLOCK_BYTES];
-            self.file.as_ref()?.read_exact_at(&mut bytes, start).ok()?;
-            blocks.put(start, bytes);
-        }
-        into.copy_from_slice(&blocks.get(start)?[skipped..skipped + into.len()]);
+        let block = match blocks.get(start) {
+            Some(block) => block,
+            None => {
+                let file = self.file.as_ref()?;
+                blocks.read(start, |block| file.read_exact_at(block, start).ok())?
+            }
+        };
+        into.copy_from_slice(&block[skipped..skipped + into.len()]);
         Some(())
     }
 }
@@ -174,27 +192,23 @@ impl Process for TargetMemory {
             .ok()
             .and_then(|bytes| buffer.get_mut(..bytes))
             .and_then(|buffer| self.copy(address, buffer));
-        let mut words = [0; FETCH_WORDS];
-        for (word, bytes) in words.iter_mut().zip(buffer.as_chunks().0) {
-            *word = u64::from_le_bytes(*bytes);
+        for (word, bytes) in self.fetched.iter().zip(buffer.as_chunks().0) {
+            word.set(u64::from_le_bytes(*bytes));
         }
-        self.fetched.set(words);
         copied.is_some()
     }
 
     fn fetched(&self, index: usize) -> u64 {
-        self.fetched.get().get(index).copied().unwrap_or(0)
+        self.fetched.get(index).map_or(0, Cell::get)
     }
 
     fn remembered(&self, index: usize) -> u64 {
-        self.remembered.get().get(index).copied().unwrap_or(0)
+        self.remembered.get(index).map_or(0, Cell::get)
     }
 
     fn remember(&self, index: usize, value: u64) {
-        let mut words = self.remembered.get();
-        if let Some(word) = words.get_mut(index) {
-            *word = value;
-            self.remembered.set(words);
+        if let Some(word) = self.remembered.get(index) {
+            word.set(value);
         }
     }
 }
@@ -255,11 +269,27 @@ mod tests {
     #[test]
     fn the_oldest_blocks_make_room() {
         let mut blocks = Blocks::default();
+        let fill = |number: usize| {
+            move |block: &mut [u8; BLOCK_BYTES]| {
+                *block = [number as u8; BLOCK_BYTES];
+                Some(())
+            }
+        };
         for number in 0..=MOST_BLOCKS {
-            blocks.put(number as u64, [number as u8; BLOCK_BYTES]);
+            let read = blocks.read(number as u64, fill(number)).copied();
+            assert_eq!(read, Some([number as u8; BLOCK_BYTES]));
         }
+        let kept = |blocks: &Blocks| {
+            let numbers = (0..=MOST_BLOCKS as u64).filter(|number| blocks.get(*number).is_some());
+            numbers.collect::<Vec<_>>()
+        };
+        assert_eq!(kept(&blocks).len(), MOST_BLOCKS);
         assert_eq!(blocks.get(0), None);
         assert_eq!(blocks.get(1), Some(&[1; BLOCK_BYTES]));
-        assert_eq!(blocks.bytes.len(), MOST_BLOCKS);
+        assert_eq!(blocks.read(7000, |_| None), None);
+        assert_eq!(blocks.get(7000), None);
+        assert_eq!(kept(&blocks).len(), MOST_BLOCKS - 1);
+        blocks.clear();
+        assert!(kept(&blocks).is_empty());
     }
 }
