@@ -216,6 +216,7 @@ pub fn glue(kind: RuntimeKind) -> Glue {
 #[derive(Debug, Default)]
 pub struct Namer {
     scripts: v8::Scripts,
+    functions: v8::Functions,
     heads: v8::Heads,
     methods: hotspot::Methods,
     /// The memory of the process that was read last.

@@ -9,7 +9,7 @@ mod positions;
 mod script;
 mod stretch;
 
-pub(super) use names::{UNNAMED, complete};
+pub(super) use names::{Functions, UNNAMED, complete};
 pub(super) use script::Scripts;
 pub(super) use stretch::Heads;
 

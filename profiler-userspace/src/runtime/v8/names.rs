@@ -13,7 +13,7 @@ use foldhash::HashMap;
 use profiler_common::runtime::v8::{
     KINDS_OF_FRAMES, NAME_GOES_ON, check_in_stretch, name_of, script_of, start_of,
 };
-use profiler_common::runtime::{COMPILED, RuntimeKind};
+use profiler_common::runtime::{COMPILED, FunctionInfo as _, RuntimeKind, V8};
 use std::sync::Arc;
 
 /// The longest name, in characters.
@@ -57,11 +57,12 @@ pub(in crate::runtime) fn complete(
         process: event.process_key,
         scripts: &mut namer.scripts,
         heads: &mut namer.heads,
-        functions: HashMap::default(),
+        functions: &mut namer.functions,
     };
-    let (mut read, script) = reader.function(shared);
+    let (known, script) = reader.known(shared);
+    let mut read = (*known).clone();
     if let Some(stretch) = stretch {
-        reader.read_stretch(&mut read, script.as_ref(), stretch, shared);
+        reader.read_stretch(&mut read, script.as_deref(), stretch, shared);
     } else {
         let lines = script.and_then(|script| reader.bytecode_lines(&script, shared));
         read.lines = lines.map_or(FunctionLines::None, FunctionLines::Table);
@@ -100,8 +101,20 @@ struct Reader<'r> {
     process: ProcessKey,
     scripts: &'r mut Scripts,
     heads: &'r mut Heads,
-    /// Those that are compiled into others, with their scripts, by the addresses of their `SharedFunctionInfo`s.
-    functions: HashMap<u64, (Arc<RuntimeFunction>, Option<Arc<Script>>)>,
+    functions: &'r mut Functions,
+}
+
+/// A function without what is compiled into it, and its script.
+type Known = (Arc<RuntimeFunction>, Option<Arc<Script>>);
+
+/// The most functions that are kept; then all are read anew.
+const MOST_FUNCTIONS: usize = 1 << 16;
+
+/// Functions that were read, with their checks, by the addresses of their `SharedFunctionInfo`s: most have code in many stretches, or
+/// are compiled into many.
+#[derive(Debug, Default)]
+pub(in crate::runtime) struct Functions {
+    known: HashMap<(ProcessKey, u64), (u32, Known)>,
 }
 
 impl Reader<'_> {
@@ -109,6 +122,29 @@ impl Reader<'_> {
     fn script(&mut self, shared: u64) -> Option<Script> {
         let script = script_of(self.heap.memory, shared)?;
         self.scripts.get(&self.heap, self.process, script)
+    }
+
+    /// The same as [`function`](Self::function), but from before if it is the same.
+    fn known(&mut self, shared: u64) -> Known {
+        let memory = self.heap.memory;
+        let check = V8::check(memory, shared);
+        let known = self.functions.known.get(&(self.process, shared));
+        if let Some((_, known)) = known.filter(|(known, _)| Some(*known) == check) {
+            return known.clone();
+        }
+        let (function, script) = self.function(shared);
+        let read = (Arc::new(function), script.map(Arc::new));
+        let known = &mut self.functions.known;
+        // The collector may have put another there meanwhile.
+        if let Some(check) = check
+            && memory.check(RuntimeKind::V8, shared) == Some(check)
+        {
+            if known.len() >= MOST_FUNCTIONS {
+                known.clear();
+            }
+            known.insert((self.process, shared), (check, read.clone()));
+        }
+        read
     }
 
     /// A function, by the address of its `SharedFunctionInfo`. Its positions are lines.
@@ -139,15 +175,7 @@ impl Reader<'_> {
 
     /// A call that was compiled into another function.
     fn inlined(&mut self, level: Level) -> InlinedCall {
-        let (function, script) = match self.functions.get(&level.shared) {
-            Some(known) => known.clone(),
-            None => {
-                let (function, script) = self.function(level.shared);
-                let new = (Arc::new(function), script.map(Arc::new));
-                self.functions.insert(level.shared, new.clone());
-                new
-            }
-        };
+        let (function, script) = self.known(level.shared);
         InlinedCall {
             function,
             position: line(script.as_deref(), level.offset),

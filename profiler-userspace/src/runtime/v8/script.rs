@@ -35,6 +35,7 @@ pub(in crate::runtime) struct Scripts {
 type Ends = Option<Arc<[u32]>>;
 
 /// A script.
+#[derive(Debug)]
 pub(super) struct Script {
     /// Its path or URL; empty if it has none.
     pub(super) name: Arc<str>,

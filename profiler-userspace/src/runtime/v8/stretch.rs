@@ -103,22 +103,25 @@ fn is_head(heap: &Heap<'_>, map: u64) -> bool {
 fn codes(heap: &Heap<'_>, stretch: u64, mut is_head: impl FnMut(u64) -> bool) -> Option<Vec<Code>> {
     let mut found = Vec::new();
     let mut end = stretch.saturating_add(STRETCH_BYTES);
-    let mut page = vec![0; PAGE as usize + 8];
+    let mut page = [0; PAGE as usize];
     while end > stretch.saturating_sub(MOST_SEARCHED) {
         let start = end.saturating_sub(1) & !(PAGE - 1);
-        // With the first word behind it, which may lie on a page that cannot be read.
-        let bytes = &mut page[..(end - start) as usize + 8];
+        let bytes = &mut page[..(end - start) as usize];
         if heap.memory.copy(start, bytes).is_none() {
-            let shorter = bytes.len() - 8;
-            bytes[shorter..].fill(0);
-            if heap.memory.copy(start, &mut bytes[..shorter]).is_none() {
-                break;
-            }
+            break;
         }
-        let words = bytes.as_chunks().0;
-        for (place, pair) in words.windows(2).enumerate().rev() {
-            let [map, object] = [pair[0], pair[1]].map(u64::from_le_bytes);
-            if !may_be_head(heap, map, object) || !is_head(map) {
+        for (place, word) in bytes.as_chunks().0.iter().enumerate().rev() {
+            let map = u64::from_le_bytes(*word);
+            let object = || match bytes.as_chunks().0.get(place + 1) {
+                Some(word) => u64::from_le_bytes(*word),
+                None => heap.word(end).unwrap_or(0),
+            };
+            if !is_object(map) {
+                continue;
+            }
+            let object = object();
+            let may_be_head = heap.layout.is_one_object() || is_object(object);
+            if !may_be_head || !is_head(map) {
                 continue;
             }
             let head = start + 8 * place as u64;
@@ -136,11 +139,6 @@ fn codes(heap: &Heap<'_>, stretch: u64, mut is_head: impl FnMut(u64) -> bool) ->
     }
     found.reverse();
     (!found.is_empty()).then_some(found)
-}
-
-/// Whether two words may begin a head: its map, and its `Code` if that is another object.
-fn may_be_head(heap: &Heap<'_>, map: u64, object: u64) -> bool {
-    is_object(map) && (heap.layout.is_one_object() || is_object(object))
 }
 
 /// The code behind a head whose second word is this, if it is one.
