@@ -193,6 +193,48 @@ fn virtual_threads_stand_on_their_carriers() {
     }
 }
 
+#[kernel_test]
+fn threads_of_java_have_their_whole_names() {
+    require!(machines());
+    let classes = classes(&["Named"]);
+    let cut = format!("{}…", "a".repeat(256));
+    // The kernel's name of the last is not the beginning of Java's.
+    let wanted = [
+        "short",
+        "http-nio-8080-exec-1",
+        "http-nio-8080-exec-2",
+        "Überträger 漢字 7",
+        &cut,
+        "name-at-the-beg",
+    ];
+    // Each has references or arrays of its own.
+    let ways = [
+        &[][..],
+        &["-XX:-UseCompressedOops"],
+        &["-Xlog:disable", "-XX:-UseCompressedClassPointers"],
+        &[
+            "-XX:+IgnoreUnrecognizedVMOptions",
+            "-XX:+UseCompactObjectHeaders",
+        ],
+    ];
+    for java in javas().expect("there is one") {
+        for flags in ways {
+            let workload = start(&java, flags, &classes, "Named");
+            let folded = profile("-f -F 997 -d 2 --per-thread", &workload).folded();
+            let burns = |stack: &Stack| stack.mentions("Named.burn");
+            let named = |stack: &Stack| wanted.contains(&stack.thread());
+            let shown = folded.share_among(burns, named);
+            assert!(shown > NEARLY_ALL, "{flags:?}: {shown} in {folded}");
+            for name in wanted {
+                assert!(
+                    folded.any(|stack| burns(stack) && stack.thread() == name),
+                    "{flags:?}: {name} in {folded}"
+                );
+            }
+        }
+    }
+}
+
 fn has_virtual_threads(java: &Path) -> bool {
     let said = Command::new(java).arg("-version").output();
     let said = said.expect("java runs").stderr;

@@ -12,13 +12,13 @@ use super::backing::Backings;
 use super::liveness::Liveness;
 use super::mappings::{Process, Reading};
 use super::shortage::most_code_maps;
+use super::status::Status;
 use super::{Backing, BackingId, Owner, ProcessKey};
 use crate::object::RegularFile;
 use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
-use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::OnceLock;
@@ -111,24 +111,14 @@ impl JitMaps {
 
 impl Place {
     fn of(tgid: u32) -> Option<Self> {
-        let status = fs::read_to_string(format!("/proc/{tgid}/status")).ok()?;
-        let numbers = |field: &str| -> Option<Vec<u32>> {
-            let line = status.lines().find_map(|line| line.strip_prefix(field))?;
-            Some(
-                line.split_whitespace()
-                    .filter_map(|word| word.parse().ok())
-                    .collect(),
-            )
-        };
-        // From the outermost namespace to the process's own.
-        let inner = numbers("NSpid:").and_then(|pids| pids.last().copied());
+        let status = Status::of(tgid)?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = open(format!("/proc/{tgid}/root"), flags, Mode::empty()).ok()?;
         let within = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         Some(Self {
             directory: openat2(root, "tmp", flags, Mode::empty(), within).ok()?,
-            name: format!("perf-{}.map", inner.unwrap_or(tgid)).into(),
-            users: numbers("Uid:")?,
+            name: format!("perf-{}.map", status.own_id().unwrap_or(tgid)).into(),
+            users: status.numbers("Uid:")?,
         })
     }
 
@@ -189,6 +179,7 @@ pub(super) fn jitdumps(
 mod tests {
     use super::*;
     use rustix::fs::CWD;
+    use std::fs;
     use std::os::unix::fs::symlink;
     use std::path::Path;
 

@@ -23,6 +23,8 @@ pub mod proc_maps;
 mod registry;
 mod reported;
 mod shortage;
+mod status;
+mod thread_names;
 mod unread;
 pub mod vdso;
 
@@ -38,6 +40,7 @@ pub use opening::{Opened, Owner, Unreachable};
 pub use registry::{Look, Processes};
 pub use reported::Choice;
 pub use shortage::Shortage;
+pub(crate) use status::own_thread_id;
 pub use unread::{Unread, UnreadContexts};
 
 use crate::profile::raw::Who;

@@ -15,6 +15,7 @@ use super::moved;
 use super::names::ProcessNames;
 use super::open_files::OpenFiles;
 use super::opening::{self, Unreachable};
+use super::thread_names::ThreadNames;
 use super::{
     Backing, BackingId, CodeMaker, FunctionEvent, MappingEvent, Opened, Owner, ProcessKey,
     RuntimeFunction, Shortage, Todo, Unopened, UnreadContexts,
@@ -22,6 +23,7 @@ use super::{
 use crate::object::RegularFile;
 use crate::profile::cgroup::Cgroup;
 use crate::profile::process_context::ProcessContext;
+use crate::profile::raw::Who;
 use foldhash::HashMap;
 use profiler_common::abi::{CodeKey, FrameWord};
 use std::collections::HashSet;
@@ -51,6 +53,7 @@ pub struct Processes {
     jit_maps: JitMaps,
     functions: Functions,
     names: ProcessNames,
+    thread_names: ThreadNames,
     contexts: Contexts,
     // By the kernel half's numbers; none that nobody can tell.
     cgroups: HashMap<u16, Option<Arc<Cgroup>>>,
@@ -239,6 +242,18 @@ impl Processes {
         self.names.get(process_key)
     }
 
+    /// Notes the whole name of an owner's thread, of which the owner has what the kernel has of it; none if nobody knows it.
+    pub fn name_thread(&mut self, who: &Who, name: Option<Arc<[u8]>>) {
+        if let Some(tid) = who.tid {
+            self.thread_names.note(who.into(), (tid, who.comm), name);
+        }
+    }
+
+    /// The whole name of an owner's thread, where it was noted; none at all if it was not looked for yet.
+    pub fn thread_name(&self, who: &Who) -> Option<Option<&Arc<[u8]>>> {
+        self.thread_names.get(who.into(), (who.tid?, who.comm))
+    }
+
     /// The context of a process that was sampled, if it publishes one.
     pub fn context(&mut self, process_key: ProcessKey) -> Option<&Arc<ProcessContext>> {
         self.contexts.look(process_key, &self.liveness);
@@ -390,6 +405,7 @@ impl Processes {
         self.jit_maps.let_go(process_key);
         self.functions.let_go(process_key);
         self.names.let_go(process_key);
+        self.thread_names.let_go(process_key);
         self.contexts.let_go(process_key);
         self.liveness.forget(process_key);
     }

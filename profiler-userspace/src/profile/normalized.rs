@@ -126,7 +126,15 @@ pub struct Label {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CgroupIndex(pub u32);
 
+/// A thread by its process's ID and start, its ID and its name.
+pub type Thread = (u32, u64, u32, [u8; 16]);
+
 impl Label {
+    /// The thread, where threads are told apart.
+    pub fn thread(&self) -> Option<Thread> {
+        Some((self.pid, self.start, self.tid?, self.comm))
+    }
+
     /// The thread's name without its padding. Anything may be in it, or nothing.
     pub fn thread_name(&self) -> &[u8] {
         self.comm
@@ -200,6 +208,8 @@ pub struct NormalizedProfile {
     pub windows: Vec<WindowTotals>,
     /// Names of processes, by ID and start.
     processes: HashMap<(u32, u64), Arc<[u8]>>,
+    /// Whole names of threads of which labels have the beginning.
+    threads: HashMap<Thread, Arc<[u8]>>,
     /// Contexts of those that publish one.
     contexts: HashMap<(u32, u64), Arc<ProcessContext>>,
     cgroups: IndexSet<Arc<Cgroup>>,
@@ -226,6 +236,7 @@ impl NormalizedProfile {
             window: self.window,
             windows: self.windows.clone(),
             processes: self.processes.clone(),
+            threads: self.threads.clone(),
             contexts: self.contexts.clone(),
             cgroups: self.cgroups.clone(),
             ..Self::default()
@@ -240,6 +251,26 @@ impl NormalizedProfile {
     /// The name of the process that a label is of, where it is known. Bytes from the target: anything may be in it.
     pub fn process_name(&self, label: &Label) -> Option<&Arc<[u8]>> {
         self.processes.get(&(label.pid, label.start))
+    }
+
+    /// Notes the whole name of the thread that a label is of.
+    pub fn name_thread(&mut self, label: &Label, name: &Arc<[u8]>) {
+        if let Some(thread) = label.thread() {
+            self.threads.insert(thread, Arc::clone(name));
+        }
+    }
+
+    /// The name of the thread that a label is of, as far as it is known. Bytes from the target: anything may be in it, or nothing.
+    pub fn thread_name<'a>(&'a self, label: &'a Label) -> &'a [u8] {
+        match self.whole_thread_name(label) {
+            Some(name) => name,
+            None => label.thread_name(),
+        }
+    }
+
+    /// The whole name of the thread that a label is of, where that is longer than the label has it.
+    pub fn whole_thread_name(&self, label: &Label) -> Option<&Arc<[u8]>> {
+        self.threads.get(&label.thread()?)
     }
 
     /// Notes the context of a process.

@@ -202,13 +202,14 @@ impl<'a, 'o> Batches<'a, 'o> {
         if let Some(number) = self.known.labels.get(&known) {
             return Ok(number);
         }
-        self.room(40)?;
+        let normalized = &self.raw_recording.normalized;
+        let comm = normalized.thread_name(&label).to_vec();
+        self.room(40 + comm.len())?;
         self.batch
             .label_cgroups
             .push(cgroup.map_or(0, |cgroup| cgroup + 1));
         self.batch.label_contexts.push(known.1);
         let number = |id: Option<u32>| id.map_or(0, |id| u64::from(id) + 1);
-        let comm = label.thread_name().to_vec();
         let start = label.start.wrapping_sub(self.last.start).cast_signed();
         self.last.start = label.start;
         let pid = difference(label.pid, self.last.pid);

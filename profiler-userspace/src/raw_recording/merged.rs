@@ -134,6 +134,11 @@ impl Merged {
             cgroup: label.cgroup.map(|index| cgroups[index.0 as usize]),
             ..label
         };
+        for theirs in labels(other) {
+            if let Some(name) = other.whole_thread_name(&theirs) {
+                all.name_thread(&label(theirs), name);
+            }
+        }
         let wakers: Vec<WakerIndex> = (other.wakers().iter())
             .map(|waker| {
                 all.waker(NormalizedWaker {

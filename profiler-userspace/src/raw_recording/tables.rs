@@ -15,7 +15,7 @@ use super::wire::{
 use crate::profile::cgroup::Cgroup;
 use crate::profile::normalized::{
     CgroupIndex, Label, Location, LocationIndex, NamedFunction, NormalizedStackIndex, ObjectIndex,
-    WakerIndex,
+    Thread, WakerIndex,
 };
 use crate::profile::process_context::ProcessContext;
 use profiler_common::abi::{Fallbacks, StackEnd};
@@ -24,6 +24,10 @@ use std::sync::Arc;
 
 /// No process has a longer name, in bytes.
 const MOST_PROCESS_NAME: usize = 256;
+
+/// No thread has a longer name, in bytes; and the kernel's has no more than so many.
+const MOST_THREAD_NAME: usize = 1024;
+const MOST_COMM: usize = 16;
 
 /// No stack is longer: a user stack has 1,024 frames, a kernel stack 127.
 const MOST_FRAMES: usize = 4096;
@@ -40,6 +44,8 @@ pub(super) struct Tables {
     pub(super) cgroups: Vec<Arc<Cgroup>>,
     /// Names of processes, by ID and start.
     pub(super) processes: HashMap<(u32, u64), Arc<[u8]>>,
+    /// Whole names of threads of which labels have the beginning.
+    pub(super) threads: HashMap<Thread, Arc<[u8]>>,
     /// Those of processes, by ID and start.
     pub(super) contexts: HashMap<(u32, u64), Arc<ProcessContext>>,
     /// By number; none of one that says nothing that is known here.
@@ -344,11 +350,14 @@ impl Tables {
             start = start.wrapping_add_signed(batch.label_starts[at]);
             pid = sum(pid, batch.label_pids[at])
                 .ok_or(Stop::Nonsense("there is a process of no sensible number"))?;
-            let mut comm = [0; 16];
-            let Some(place) = comm.get_mut(..name.len()) else {
+            let tid = number(batch.label_tids[at])?;
+            let is_whole = name.len() <= MOST_COMM;
+            if name.len() > MOST_THREAD_NAME || !is_whole && tid.is_none() {
                 return Err(Stop::Nonsense("there is a label that is too long"));
-            };
-            place.copy_from_slice(name);
+            }
+            let mut comm = [0; 16];
+            let kept = if is_whole { name.len() } else { comm.len() - 1 };
+            comm[..kept].copy_from_slice(&name[..kept]);
             if let Some(process) = batch
                 .label_processes
                 .get(at)
@@ -366,14 +375,19 @@ impl Tables {
                 budget.spend_for_number(64)?;
                 self.contexts.insert((pid, start), context);
             }
-            self.labels.push(Label {
+            let label = Label {
                 pid,
                 start,
                 comm,
-                tid: number(batch.label_tids[at])?,
+                tid,
                 cpu: number(batch.label_cpus[at])?,
                 cgroup: self.cgroup(batch.label_cgroups.get(at).copied().unwrap_or(0))?,
-            });
+            };
+            if let Some(thread) = label.thread().filter(|_| !is_whole) {
+                budget.spend_for_number(96 + name.len())?;
+                self.threads.insert(thread, name.as_slice().into());
+            }
+            self.labels.push(label);
         }
         Ok(())
     }

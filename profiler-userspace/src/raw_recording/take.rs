@@ -205,7 +205,7 @@ impl Taken {
         Ok(())
     }
 
-    /// Takes the name and the context of the process that a label is of.
+    /// Takes the name and the context of the process that a label is of, and the thread's whole name.
     fn name_process(&mut self, label: &Label) {
         let Label { pid, start, .. } = *label;
         if let Some(context) = self.tables.contexts.get(&(pid, start)) {
@@ -213,6 +213,11 @@ impl Taken {
         }
         if let Some(name) = self.tables.processes.get(&(pid, start)) {
             self.normalized.name_process(pid, start, name);
+        }
+        let threads = &self.tables.threads;
+        let name = label.thread().and_then(|thread| threads.get(&thread));
+        if let Some(name) = name {
+            self.normalized.name_thread(label, name);
         }
     }
 

@@ -390,16 +390,14 @@ fn how_waits_are_to_be_shown_is_told() {
     }
 }
 
-#[test]
-fn weights_equal_to_counts_take_no_space() {
-    let mut plain = usual();
-    plain.normalized = NormalizedProfile::default();
-    let key = NormalizedKey {
+/// The key of a sample without stacks of a process's only thread, which is called so.
+fn of_thread(comm: &[u8; 16], tid: Option<u32>) -> NormalizedKey {
+    NormalizedKey {
         label: Label {
             pid: 1,
             start: 2,
-            comm: *b"sixteen bytes ok",
-            tid: None,
+            comm: *comm,
+            tid,
             cpu: None,
             cgroup: None,
         },
@@ -409,7 +407,43 @@ fn weights_equal_to_counts_take_no_space() {
         event: 0,
         waker: None,
         window: WindowIndex::default(),
+    }
+}
+
+#[test]
+fn whole_names_of_threads_are_kept() {
+    let mut plain = usual();
+    plain.normalized = NormalizedProfile::default();
+    let keys = [7, 8].map(|tid| of_thread(b"http-nio-8080-e\0", Some(tid)));
+    let sums = Sums {
+        weight: 4,
+        count: 4,
     };
+    for key in keys {
+        plain.normalized.add(key, sums);
+    }
+    let name: Arc<[u8]> = b"http-nio-8080-exec-1"[..].into();
+    plain.normalized.name_thread(&keys[0].label, &name);
+    let mut read = read(&bytes(&plain)).unwrap();
+    let names = |normalized: &NormalizedProfile| {
+        let samples = normalized.samples();
+        let names = samples.map(|(key, _)| normalized.thread_name(&key.label).to_vec());
+        names.collect::<Vec<_>>()
+    };
+    let expected = [&b"http-nio-8080-exec-1"[..], b"http-nio-8080-e"];
+    assert_eq!(names(&read.raw_recording.normalized), expected);
+    let samples = read.raw_recording.normalized.samples();
+    assert!(samples.map(|(key, _)| *key).eq(keys));
+    let mut merged = Merged::default();
+    merged.add(Merged::of(&mut read.raw_recording));
+    assert_eq!(names(&merged.into_parts().0), expected);
+}
+
+#[test]
+fn weights_equal_to_counts_take_no_space() {
+    let mut plain = usual();
+    plain.normalized = NormalizedProfile::default();
+    let key = of_thread(b"sixteen bytes ok", None);
     let sums = Sums {
         weight: 4,
         count: 4,

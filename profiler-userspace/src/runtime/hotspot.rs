@@ -7,8 +7,10 @@ mod lines;
 mod live;
 mod names;
 mod scopes;
+mod threads;
 
 pub(super) use names::{Methods, UNNAMED, complete};
+pub(super) use threads::Threads;
 
 use super::{Detected, Glue, Words};
 use crate::object::Image;
@@ -104,6 +106,7 @@ fn words(tables: &Tables, version: u64) -> Option<Box<Words>> {
     words[at::HEAPS] = tables.address("CodeCache._heaps")?;
     words[at::CALL_STUB] = tables.address("StubRoutines._call_stub_return_address")?;
     words[at::OFFSETS..at::OFFSETS + Offsets::WORDS].copy_from_slice(&offsets.words());
+    threads::describe(tables, &mut words);
     Some(Box::new(words))
 }
 

@@ -124,6 +124,12 @@ impl TargetMemory {
         profiler_common::runtimes!(check)
     }
 
+    /// The word in a variable of the runtime's file, whose address a word of the descriptor says.
+    pub fn variable(&self, index: usize) -> Option<u64> {
+        let [word] = self.read(self.bias.wrapping_add(self.descriptor(index)))?;
+        Some(word)
+    }
+
     /// Copies bytes.
     pub fn copy(&self, address: u64, into: &mut [u8]) -> Option<()> {
         if into.len() > BLOCK_BYTES {

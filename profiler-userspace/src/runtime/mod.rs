@@ -24,6 +24,7 @@ pub use memory::TargetMemory;
 use crate::object::Image;
 use crate::process::{FunctionEvent, FunctionLines, ProcessKey, RuntimeFunction};
 use crate::profile::interpreters::Glue;
+use foldhash::HashMap;
 use memchr::memmem;
 use profiler_common::runtime::{DESCRIPTOR_WORDS, Encoding, RuntimeKind, RuntimeKinds};
 use std::ffi::OsStr;
@@ -221,7 +222,12 @@ pub struct Namer {
     methods: hotspot::Methods,
     /// The memory of the process that was read last.
     memory: Option<(ProcessKey, TargetMemory)>,
+    /// The virtual machines that keep names of threads: their descriptors and load biases.
+    machines: HashMap<ProcessKey, (Box<Words>, u64)>,
 }
+
+/// The most processes whose machines are kept.
+const MOST_MACHINES: usize = 1 << 10;
 
 impl Namer {
     /// The function that an event is about. Lines are read from the process, if it still runs the same code there.
@@ -240,6 +246,9 @@ impl Namer {
             (false, false) => format!("{owner}{}{name}", row.separator),
         };
         let is_nameless = name == row.unnamed || (row.is_nameless)(&name);
+        if kind == RuntimeKind::HotSpot {
+            self.note_machine(event, descriptor);
+        }
         let memory = self.memory(event.process_key, descriptor, event.bias);
         let lines = match row.lines {
             Lines::Position => FunctionLines::Position,
@@ -260,6 +269,36 @@ impl Namer {
         }
         self.memory = Some((event.process_key, memory));
         Some(function)
+    }
+
+    fn note_machine(&mut self, event: &FunctionEvent, descriptor: &Words) {
+        if self.machines.contains_key(&event.process_key) {
+            return;
+        }
+        if self.machines.len() >= MOST_MACHINES {
+            self.machines.clear();
+        }
+        let machine = (Box::new(*descriptor), event.bias);
+        self.machines.insert(event.process_key, machine);
+    }
+
+    /// Whole names of threads of a process, which begin with those that the kernel has. Threads are told by the numbers that they
+    /// have in the process's own namespace. None if no runtime that keeps them is known in the process.
+    pub fn threads(
+        &mut self,
+        process_key: ProcessKey,
+        threads: &[(u32, &[u8])],
+    ) -> Option<Vec<Option<String>>> {
+        let (words, bias) = self.machines.get(&process_key)?;
+        let (words, bias) = (**words, *bias);
+        let memory = self.memory(process_key, &words, bias);
+        let known = hotspot::Threads::read(&memory);
+        let known = known.as_ref();
+        let names = threads.iter();
+        let names = names.map(|(number, beginning)| known?.name(*number, beginning));
+        let names = names.collect();
+        self.memory = Some((process_key, memory));
+        Some(names)
     }
 
     /// The memory of a process, which is put back after use. Events come in runs of one process: it is opened once for a run.

@@ -67,6 +67,7 @@ impl Collector {
         // All firings that were drained have ended, and their mapping events are in the queue.
         handler.take_in(kernel);
         handler.settle_cgroups(kernel, &mut self.raw);
+        handler.name_threads(&self.raw);
         self.normalizer
             .take(&mut self.raw, &mut handler.processes, &ended);
         handler.processes.close_unused();
@@ -84,6 +85,7 @@ impl Collector {
         kernel.drain_rest(&mut self.raw)?;
         handler.take_in(kernel);
         handler.settle_cgroups(kernel, &mut self.raw);
+        handler.name_threads(&self.raw);
         Ok(())
     }
 

@@ -6,6 +6,7 @@
 
 use super::cgroups::Watched;
 use super::rescans::RescanQueue;
+use super::thread_names;
 use crate::kernel::{self, Kernel, KernelEvent};
 use crate::process::{
     FunctionEvent, Look, MappingEvent, ProcessKey, Processes, Todo, Unopened, vdso,
@@ -61,6 +62,11 @@ impl EventHandler {
         if let Some(cgroups) = &mut self.cgroups {
             cgroups.settle(kernel, &mut self.processes, raw);
         }
+    }
+
+    /// Looks for the whole names of threads of samples that were drained, whose events were taken in.
+    pub(super) fn name_threads(&mut self, raw: &RawProfile) {
+        thread_names::look(raw, &mut self.namer, &mut self.processes);
     }
 
     /// Takes in all events that are in the queue; returns whether one asks for a drain.

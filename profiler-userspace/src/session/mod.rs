@@ -19,6 +19,7 @@ mod rates;
 mod rescans;
 mod sampling;
 mod signals;
+mod thread_names;
 mod urgency;
 mod user;
 mod warm_up;

@@ -357,7 +357,7 @@ fn lookups(stack: &RawStack) -> impl Iterator<Item = u64> {
 fn labels(of: &Label, normalized: &NormalizedProfile, profile: &mut Profile) -> LabelsIndex {
     profile.labels(Labels {
         process: normalized.process_name(of).map(|name| owner_name(name)),
-        comm: Some(owner_name(of.thread_name())),
+        comm: Some(owner_name(normalized.thread_name(of))),
         pid: Some(of.pid),
         start: of.start,
         tid: of.tid,

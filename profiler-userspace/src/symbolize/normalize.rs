@@ -258,7 +258,11 @@ impl Normalizer {
     /// The label of an owner.
     fn label(&mut self, who: &Who, processes: &Processes) -> Label {
         let cgroup = processes.cgroup(who.cgroup);
-        Label::of(who, cgroup.map(|cgroup| self.normalized.cgroup(cgroup)))
+        let label = Label::of(who, cgroup.map(|cgroup| self.normalized.cgroup(cgroup)));
+        if let Some(name) = processes.thread_name(who).flatten() {
+            self.normalized.name_thread(&label, name);
+        }
+        label
     }
 
     /// Both stacks of a thread; none if the user stack has to wait.
