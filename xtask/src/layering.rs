@@ -54,7 +54,7 @@ aya: kernel
 aya_log: kernel/logs
 blazesym: symbolize
 nix: session
-base64: output/html output/request output/svg
+base64: output/request output/web
 iced_x86: code/x86_64 runtime/x86_64 unwind/x86_64
 inferno: output/svg/classic
 clap: cli

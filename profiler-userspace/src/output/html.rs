@@ -21,7 +21,6 @@ use crate::profile::{CallTree, Narrowed, Profile, TreeSample, Window, WindowTota
 use crate::text::number::grouped;
 use calls::Calls;
 use owners::Owners;
-pub(super) use packed::number;
 use packed::{Columns, Names};
 use profiler_common::abi::ThreadState;
 use profiler_common::runtime::RuntimeKind;

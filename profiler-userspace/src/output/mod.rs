@@ -28,6 +28,7 @@ mod text;
 mod text_style;
 mod together;
 mod value_types;
+mod web;
 
 pub use annotation::{Annotation, Instruction, Place as InstructionPlace};
 pub use diff::{DiffFormat, Report as DiffReport, summary as diff_summary, write as write_diff};

@@ -27,7 +27,6 @@ use super::{Error, Palette, Style, timed};
 use crate::profile::{Frame, FrameKind, Profile, View};
 use chart::Chart;
 pub(super) use differential::{Widths, write as write_differential};
-pub(super) use draw::escape;
 use layout::Layout;
 use paint::Paints;
 use std::borrow::Cow;

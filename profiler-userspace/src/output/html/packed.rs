@@ -4,11 +4,11 @@
 //! Numbers are little endian in groups of seven bits, the top bit set on all but the last byte. The header lists the
 //! columns of each profile in their order, with how many numbers each has.
 
-use base64::prelude::{BASE64_STANDARD, Engine as _};
-use flate2::{Compression, write::ZlibEncoder};
+use crate::output::web::{self, number};
+use flate2::Compression;
 use indexmap::IndexSet;
 use serde_json::{Value, json};
-use std::io::{self, Write};
+use std::io;
 
 /// Texts by number, each once.
 #[derive(Default)]
@@ -61,18 +61,6 @@ pub(super) fn pack(header: &Value, columns: &Columns) -> io::Result<String> {
     let header = header.to_string();
     let mut size = Vec::new();
     number(header.len() as u64, &mut size);
-    let mut zlib = ZlibEncoder::new(Vec::new(), Compression::best());
-    for bytes in [&size, header.as_bytes(), &columns.bytes] {
-        zlib.write_all(bytes)?;
-    }
-    Ok(BASE64_STANDARD.encode(zlib.finish()?))
-}
-
-/// Adds a number in groups of seven bits.
-pub(in crate::output) fn number(mut value: u64, bytes: &mut Vec<u8>) {
-    while value > 0x7f {
-        bytes.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
+    let parts = [&size, header.as_bytes(), &columns.bytes];
+    web::pack(&parts, Compression::best())
 }

@@ -3,7 +3,7 @@
 //! In: a title and packed data. Out: one document with its style sheet, its script and its data inside.
 //! Never: text that is not ours as markup, but for the title, which is escaped.
 
-use crate::output::svg::escape;
+use crate::output::web::escape;
 use std::io::{self, Write};
 
 /// The document. Lines that hold nothing but a marker are replaced.

@@ -12,6 +12,7 @@ use super::tree::Tree;
 use crate::output::Style;
 use crate::output::bound::HOW_TO_KEEP;
 use crate::output::style::MARGIN;
+use crate::output::web::escape;
 use crate::profile::fold::visible;
 use crate::text::label::{CUT, fit};
 use crate::text::number::{exact_amount, grouped};
@@ -364,19 +365,4 @@ impl Frames<'_> {
             Pixels(self.top + self.height * f64::from(row)),
         )
     }
-}
-
-/// The text as XML content or the value of an attribute.
-pub(in crate::output) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in visible(text).chars() {
-        match c {
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '&' => escaped.push_str("&amp;"),
-            '"' => escaped.push_str("&quot;"),
-            _ => escaped.push(c),
-        }
-    }
-    escaped
 }

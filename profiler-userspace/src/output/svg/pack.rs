@@ -28,11 +28,10 @@ use super::color::Color;
 use super::draw::Texts;
 use super::paint::Paints;
 use super::tree::Tree;
-use crate::output::html::number;
+use crate::output::web::{self, number};
 use crate::output::{CalleeOrder, MinWidth, Style};
-use base64::prelude::{BASE64_STANDARD, Engine as _};
-use flate2::{Compression, write::ZlibEncoder};
-use std::io::{self, Write};
+use flate2::Compression;
+use std::io;
 
 /// More bytes than this are packed less densely, or packing takes longer than all the rest.
 const LARGE: usize = 2 << 20;
@@ -134,10 +133,8 @@ pub(super) fn pack(
     }
 
     let level = if bytes.len() > LARGE { 1 } else { 6 };
-    let mut zlib = ZlibEncoder::new(Vec::new(), Compression::new(level));
-    zlib.write_all(&bytes)?;
     Ok(Packed {
-        text: BASE64_STANDARD.encode(zlib.finish()?),
+        text: web::pack(&[&bytes], Compression::new(level))?,
         checksum: crc32fast::hash(&bytes),
     })
 }
@@ -184,8 +181,6 @@ mod tests {
     use crate::output::Palette;
     use crate::profile::fold::parse;
     use crate::profile::{Unit, View};
-    use flate2::read::ZlibDecoder;
-    use std::io::Read as _;
 
     /// Takes numbers off packed bytes.
     struct Reader(std::vec::IntoIter<u8>);
@@ -226,12 +221,7 @@ mod tests {
         };
         let texts = Texts::new(&style, "samples");
         let packed = pack((&tree, None), &paints, &texts, &style).expect("memory takes all");
-        let mut bytes = Vec::new();
-        let zlib = BASE64_STANDARD.decode(packed.text).expect("base64");
-        ZlibDecoder::new(&zlib[..])
-            .read_to_end(&mut bytes)
-            .expect("a zlib stream");
-        let mut reader = Reader(bytes.into_iter());
+        let mut reader = Reader(web::unpacked(&packed.text).into_iter());
 
         let size = reader.number();
         let lines = String::from_utf8(reader.skip(size)).expect("UTF-8");

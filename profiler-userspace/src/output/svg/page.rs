@@ -3,8 +3,9 @@
 //! In: a drawing and packed frames. Out: one `<svg>` without prolog, IDs or global names, whose script holds no
 //! character that XML, HTML or a publishing system would change: no `<`, `>`, `&`, and no line break.
 
-use super::draw::{Drawing, escape};
+use super::draw::Drawing;
 use super::pack::Packed;
+use crate::output::web::escape;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
