@@ -282,6 +282,11 @@ impl Namer {
         self.machines.insert(event.process_key, machine);
     }
 
+    /// Whether a runtime is known in a process that keeps whole names of threads.
+    pub fn keeps_thread_names(&self, process_key: ProcessKey) -> bool {
+        self.machines.contains_key(&process_key)
+    }
+
     /// Whole names of threads of a process, which begin with those that the kernel has. Threads are told by the numbers that they
     /// have in the process's own namespace. None if no runtime that keeps them is known in the process.
     pub fn threads(

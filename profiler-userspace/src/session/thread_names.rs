@@ -17,7 +17,12 @@ pub(super) fn look(raw: &RawProfile, namer: &mut Namer, processes: &mut Processe
     let wakers = raw.samples.iter().filter_map(|sample| sample.waker);
     let wakers = wakers.map(|index| &raw.waker_at(index).who);
     let owners = raw.samples.iter().map(|sample| &sample.who).chain(wakers);
-    let wanted = owners.filter(|who| may_be_cut(who) && processes.thread_name(who).is_none());
+    let is_wanted = |who: &&Who| {
+        may_be_cut(who)
+            && namer.keeps_thread_names(ProcessKey::from(*who))
+            && processes.thread_name(who).is_none()
+    };
+    let wanted = owners.filter(is_wanted);
     // Those of a thread on several CPUs, or in several cgroups, are one.
     let wanted = wanted.map(|who| Who {
         cpu: None,
