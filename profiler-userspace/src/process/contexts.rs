@@ -1,8 +1,8 @@
 //! The contexts of processes that publish one.
 //!
-//! In: where a process publishes its context, by its mappings. Out: that context, which is read once, or why it was not. Until there is one, a process
-//! is looked at when its mappings are read for what they are, which costs nothing more, and at two ages: programs publish once
-//! they have read their settings, which may be long after their first sample.
+//! In: where a process publishes its context, by its mappings. Out: that context, which is read once, or why it was not. Until there
+//! is one, a process is looked at when its mappings are read for what they are, which costs nothing more, and at two ages: programs
+//! publish once they have read their settings, which may be long after their first sample.
 
 use super::ProcessKey;
 use super::context::{self, MAPPINGS};

@@ -166,6 +166,11 @@ fn send(queue: &Queue, client: &Client, (protocol, url): (Protocol, &str), say: 
                 is_refusing = false;
                 if profiles > 0 && !std::mem::replace(&mut is_rejecting, true) {
                     let profiles = counted(profiles, "profile");
+                    let why = if why.is_empty() {
+                        "none is given"
+                    } else {
+                        &why
+                    };
                     say(&format!(
                         "{url} took a window without {profiles}, lost for this reason: {why}; more of them are only counted"
                     ));
