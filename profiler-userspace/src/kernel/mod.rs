@@ -341,7 +341,7 @@ impl Kernel {
 
     /// Moves everything counted so far into `into`, while sampling goes on.
     pub fn drain(&mut self, into: &mut RawProfile) -> Result<()> {
-        let named = || self.threads.slept_in();
+        let named = || self.threads.named();
         self.store.drain(&self.counters, named, into)
     }
 

@@ -24,10 +24,13 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 #[derive(Default)]
 pub(super) struct Drained {
     epochs: BTreeMap<u32, Stored>,
-    /// Epochs that threads off the CPU referred to when a side was last cleared. They may have come back
-    /// since, and tallies that are yet to be read may refer to them.
-    named: BTreeSet<u32>,
+    /// Stacks that threads off the CPU referred to when a side was last cleared. They may have come back since, and
+    /// tallies that are yet to be read may refer to them.
+    named: Blocks,
 }
+
+/// Blocks at which stacks begin, by epochs.
+pub(super) type Blocks = BTreeMap<u32, BTreeSet<u32>>;
 
 /// The records of an epoch, by their positions.
 #[derive(Default)]
@@ -51,6 +54,26 @@ struct Pair {
 }
 
 impl Drained {
+    /// Forgets what nothing can refer to any more: all that is of none of the `whole` epochs, and that threads off the CPU name
+    /// neither now nor did when a side was last cleared. One of them may sleep for days, beside thousands of stacks.
+    fn forget(&mut self, whole: [u32; 2], named: Blocks) {
+        let before = std::mem::replace(&mut self.named, named);
+        let is_named = |epoch: &u32, block: &u32| {
+            let has = |blocks: &Blocks| blocks.get(epoch).is_some_and(|of| of.contains(block));
+            has(&self.named) || has(&before)
+        };
+        self.epochs.retain(|epoch, stored| {
+            if whole.contains(epoch) {
+                return true;
+            }
+            stored.stacks.retain(|block, _| is_named(epoch, block));
+            stored.stacks.shrink_to_fit();
+            // Tallies alone name them, which have been read.
+            stored.pairs = HashMap::default();
+            !stored.stacks.is_empty()
+        });
+    }
+
     fn find(&self, epoch: u32, position: StackPosition) -> Option<Arc<RawStack>> {
         let stored = &self.epochs[&epoch];
         Some(Arc::clone(&stored.stacks[&position.block()?]))
@@ -129,11 +152,11 @@ impl Store {
     }
 
     /// Moves everything counted so far into `into`, while sampling goes on.
-    /// `named`: the epochs of stacks that threads name which are off the CPU.
+    /// `named`: the stacks that threads name which are off the CPU.
     pub(super) fn drain(
         &mut self,
         counters: &CounterMap,
-        named: impl FnOnce() -> BTreeSet<u32>,
+        named: impl FnOnce() -> Blocks,
         into: &mut RawProfile,
     ) -> Result<()> {
         let old = self.live();
@@ -216,18 +239,15 @@ impl Store {
 
     /// Before the side of `old` is cleared: reads what threads off the CPU may still refer to, and forgets
     /// what nothing can refer to any more.
-    fn keep_stacks(&mut self, old: Live, named: impl FnOnce() -> BTreeSet<u32>) -> Result<()> {
+    fn keep_stacks(&mut self, old: Live, named: impl FnOnce() -> Blocks) -> Result<()> {
         if !self.threads_name_stacks {
             self.drained.epochs.remove(&old.epoch());
             return Ok(());
         }
         let all = self.positions_of(old)?;
         self.read_positions(old.epoch(), all)?;
-        let before = std::mem::replace(&mut self.drained.named, named());
-        let (named, live) = (&self.drained.named, self.live().epoch());
-        self.drained.epochs.retain(|epoch, _| {
-            [old.epoch(), live].contains(epoch) || named.contains(epoch) || before.contains(epoch)
-        });
+        let live = self.live().epoch();
+        self.drained.forget([old.epoch(), live], named());
         Ok(())
     }
 
@@ -476,4 +496,56 @@ fn clear(name: &'static str, index: &MapData, slots: usize, side: u32) -> Result
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_stacks(blocks: &[u32]) -> Stored {
+        let stack = Arc::new(RawStack {
+            frames: Box::default(),
+            end: StackEnd::Unreadable,
+            fallbacks: Default::default(),
+            check: 0,
+        });
+        let stacks = blocks.iter().map(|block| (*block, Arc::clone(&stack)));
+        Stored {
+            stacks: stacks.collect(),
+            ..Stored::default()
+        }
+    }
+
+    fn named(of: &[(u32, u32)]) -> Blocks {
+        let mut named = Blocks::new();
+        for &(epoch, block) in of {
+            named.entry(epoch).or_default().insert(block);
+        }
+        named
+    }
+
+    fn left(drained: &Drained) -> Vec<(u32, u32)> {
+        let epochs = drained.epochs.iter();
+        let all = epochs.flat_map(|(epoch, of)| of.stacks.keys().map(|block| (*epoch, *block)));
+        let mut all: Vec<_> = all.collect();
+        all.sort_unstable();
+        all
+    }
+
+    #[test]
+    fn of_old_epochs_the_stacks_are_kept_that_threads_still_name() {
+        let mut drained = Drained::default();
+        for epoch in 0..4 {
+            drained.epochs.insert(epoch, with_stacks(&[1, 4, 9]));
+        }
+        drained.forget([2, 3], named(&[(0, 4), (1, 9), (3, 1)]));
+        let whole = [(2, 1), (2, 4), (2, 9), (3, 1), (3, 4), (3, 9)];
+        assert_eq!(left(&drained), [&[(0, 4), (1, 9)], &whole[..]].concat());
+        // A thread that named one may have come back since; what it was counted under is read at the next drain.
+        drained.forget([2, 3], named(&[(0, 4)]));
+        assert_eq!(left(&drained), [&[(0, 4), (1, 9)], &whole[..]].concat());
+        drained.forget([3, 4], named(&[(0, 4)]));
+        assert_eq!(left(&drained), [(0, 4), (3, 1), (3, 4), (3, 9)]);
+        assert!(!drained.epochs.contains_key(&1));
+    }
 }

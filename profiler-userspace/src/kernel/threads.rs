@@ -4,7 +4,7 @@
 use super::counters::CounterMap;
 use super::errors::{missing, rejected};
 use super::programs::Programs;
-use super::store::Store;
+use super::store::{Blocks, Store};
 use super::{Request, Result, asleep, btf};
 use crate::probe::{Probe, Waits};
 use crate::profile::raw::{RawProfile, RawSample, RawStack};
@@ -15,7 +15,7 @@ use profiler_common::abi::{
     Switches, ThreadEntry, ThreadState, WAKE_RACE_NS, WakerEntry, Zero as _,
 };
 use profiler_common::wait_sampling::Chance;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
@@ -395,20 +395,23 @@ impl Threads {
         (earliest < waker.woke && waker.woke < self.ended_ns).then_some(waker)
     }
 
-    /// The epochs that threads off the CPU name, and those that woke them.
-    pub(super) fn slept_in(&self) -> BTreeSet<u32> {
+    /// The stacks that threads off the CPU name, and those that woke them.
+    pub(super) fn named(&self) -> Blocks {
         let table = self.table.iter().flat_map(HashMap::iter);
         let asleep = table
             .filter_map(|entry| entry.ok().map(|(_, entry)| entry))
             .filter(|entry| matches!(Activity::of(entry), Activity::Away(_)))
             .map(|entry| key_of(&entry));
-        let keys = asleep.chain(self.pending_wakers());
-        // Without stacks, a key is of no epoch.
-        let with_stacks = keys.filter_map(|key| {
-            let has_stack = key.user != StackPosition::NONE || key.kernel != StackPosition::NONE;
-            has_stack.then_some(key.stamp.epoch())
-        });
-        with_stacks.collect()
+        let mut named = Blocks::new();
+        for key in asleep.chain(self.pending_wakers()) {
+            for block in [key.user, key.kernel]
+                .into_iter()
+                .filter_map(StackPosition::block)
+            {
+                named.entry(key.stamp.epoch()).or_default().insert(block);
+            }
+        }
+        named
     }
 
     /// The processes that woke threads which are not back yet: what was counted for these may come after a drain,
