@@ -52,7 +52,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Table> {
     table.note(format!("The program is run by {}.", python.display()));
     let mut command = Command::new(&python);
     command.arg("-S").arg(bench.programs.python());
-    let mut program = Workload::start(command, machine::cpus() - 1)?;
+    let mut program = Workload::start(&mut command, machine::cpus() - 1)?;
     let turns = program.turns_for(DEPTH, SECONDS, 1_000_000)?;
     for rate in RATES {
         let mut before = program.work(DEPTH, turns)?;

@@ -72,12 +72,14 @@ impl Programs {
     /// # Errors
     /// When it cannot be started.
     pub(super) fn start(&self, kind: Kind, cpu: usize) -> Result<Workload> {
-        let name = match kind {
-            Kind::Stack => STACK,
-            Kind::Storm => STORM,
-            Kind::Switch => SWITCH,
+        let (name, way) = match kind {
+            Kind::Stack => (STACK, None),
+            Kind::Clock => (STACK, Some("clock")),
+            Kind::Storm => (STORM, None),
+            Kind::Switch => (SWITCH, None),
         };
-        Workload::start(Command::new(self.folder.join(name)), cpu)
+        let mut command = Command::new(self.folder.join(name));
+        Workload::start(command.args(way), cpu)
     }
 
     /// The program that works under functions of Python's, for its interpreter.
@@ -87,7 +89,7 @@ impl Programs {
 
     /// Keeps the CPUs busy for as long as the value lives.
     pub(super) fn loads(&self, cpus: impl Iterator<Item = usize>) -> Result<Vec<Running>> {
-        cpus.map(|cpu| Running::start(Command::new(self.folder.join(LOAD)), cpu))
+        cpus.map(|cpu| Running::start(&mut Command::new(self.folder.join(LOAD)), cpu))
             .collect()
     }
 }
@@ -97,6 +99,8 @@ impl Programs {
 pub(super) enum Kind {
     /// Works under so many frames, so many turns.
     Stack,
+    /// Reads the clock under so many frames, so many nanoseconds; what it takes is what interrupts took from that.
+    Clock,
     /// Makes processes that end at once (1) or run a program (2), so many.
     Storm,
     /// Two hand each other the turn through pipes (1) or by a futex (2), so often.
@@ -113,7 +117,7 @@ impl Workload {
     ///
     /// # Errors
     /// When it cannot be started.
-    pub(super) fn start(command: Command, cpu: usize) -> Result<Self> {
+    pub(super) fn start(command: &mut Command, cpu: usize) -> Result<Self> {
         Ok(Self {
             program: Running::start(command, cpu)?,
         })
@@ -158,7 +162,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    fn start(mut command: Command, cpu: usize) -> Result<Self> {
+    fn start(command: &mut Command, cpu: usize) -> Result<Self> {
         let name = format!("{command:?}");
         let mut child = command
             .arg(cpu.to_string())
