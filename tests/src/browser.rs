@@ -260,7 +260,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        let close = json!({"id": u64::MAX, "method": "Browser.close"});
+        let close = json!({"id": i32::MAX, "method": "Browser.close"});
         write!(self.commands, "{close}\0").ok();
         let start = Instant::now();
         while matches!(self.process.try_wait(), Ok(None)) {
