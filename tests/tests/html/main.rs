@@ -15,7 +15,7 @@ use flame_bpf::output::{self, Format, Section, SourceFile, SourceRun, SourceText
 use flame_bpf::profile::{
     Activity, Frame, FrameKind, FrameProfile, FrameRef, Profile, SourceFrame, Unit, Window,
 };
-use flame_bpf_tests::{Browser, PageData, in_windows, measures_time, require};
+use flame_bpf_tests::{Browser, PageData, in_windows, require};
 use tempfile::tempdir;
 
 const HOSTILE: &str = "</script><img src=x onerror=\"document.title='harm'\">";
