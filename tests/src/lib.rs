@@ -22,6 +22,7 @@ pub mod golden;
 mod grammar;
 mod interpreter;
 mod invocation;
+mod java;
 mod loading;
 mod made_up;
 mod mount;
@@ -63,6 +64,7 @@ pub use go::go_toolchains;
 pub use grammar::Grammar;
 pub use interpreter::{Interpreter, annotated, is_of, profile};
 pub use invocation::{Invocation, Running};
+pub use java::java_classes;
 pub use loading::{
     AUTO, BOTH, INTERPRETED, load, load_probe, load_probes, load_runtimes, programs, request,
     without_loops,

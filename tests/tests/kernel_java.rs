@@ -6,41 +6,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use flame_bpf_tests::{
-    Grammar, NEARLY_ALL, Stack, Workload, annotated, javas, kernel_test, profile, require, source,
-    tool,
+    Grammar, NEARLY_ALL, Stack, Workload, annotated, java_classes, javas, kernel_test, profile,
+    require, source, tool,
 };
-use tempfile::{TempDir, tempdir};
 
 /// Suffix of the names of methods with `--annotate`.
 const SUFFIX: &str = "_[java]";
 
-/// Classes of the programs in a folder. The compiler may be newer than the machine that runs them.
-fn classes(programs: &[&str]) -> TempDir {
-    classes_of("javac".as_ref(), 17, programs)
+/// Classes of a program. The compiler may be newer than the machine that runs them.
+fn classes(program: &str) -> PathBuf {
+    java_classes("javac".as_ref(), 17, program)
 }
 
-/// Classes that this compiler makes of programs, for machines of a version and later ones.
-fn classes_of(compiler: &Path, version: u32, programs: &[&str]) -> TempDir {
-    let folder = tempdir().expect("a folder can be made");
-    let sources = programs
-        .iter()
-        .map(|name| source(&format!("java/{name}.java")));
-    let status = Command::new(compiler)
-        .args(["--release", &version.to_string(), "-d"])
-        .arg(folder.path())
-        .args(sources)
-        .status();
-    assert!(status.expect("javac runs").success());
-    folder
-}
-
-fn start(java: &Path, flags: &[&str], classes: &TempDir, program: &str) -> Workload {
+fn start(java: &Path, flags: &[&str], classes: &Path, program: &str) -> Workload {
     let mut command = Command::new(java);
-    let command = command
-        .args(flags)
-        .arg("-cp")
-        .arg(classes.path())
-        .arg(program);
+    let command = command.args(flags).arg("-cp").arg(classes).arg(program);
     Workload::start(command)
 }
 
@@ -60,7 +40,7 @@ fn methods(stack: &Stack) -> Vec<String> {
 
 #[track_caller]
 fn check_stops(flags: &[&str]) {
-    let classes = classes(&["Stops"]);
+    let classes = classes("Stops");
     for java in javas().expect("there is one") {
         let workload = start(&java, flags, &classes, "Stops");
         let mut folded = annotated(&workload, 6.0);
@@ -96,7 +76,7 @@ fn random_stops_beside_a_concurrent_collector_are_as_java_says() {
 #[kernel_test(timing)]
 fn shares_of_java_methods_are_as_measured() {
     require!(machines());
-    let classes = classes(&["Shares"]);
+    let classes = classes("Shares");
     for java in javas().expect("there is one") {
         let workload = start(&java, &[], &classes, "Shares");
         let folded = profile("-f -F 997 -d 6", &workload).folded();
@@ -119,7 +99,7 @@ fn shares_of_java_methods_are_as_measured() {
 #[kernel_test]
 fn lines_are_those_that_run_in_java() {
     require!(machines());
-    let classes = classes(&["Shares"]);
+    let classes = classes("Shares");
     let text = fs::read_to_string(source("java/Shares.java")).expect("it is there");
     let place = text
         .lines()
@@ -154,7 +134,7 @@ fn follow(stack: &Stack, chain: &[&str]) -> bool {
 #[kernel_test(timing)]
 fn stacks_of_java_are_whole_and_named() {
     require!(machines());
-    let classes = classes(&["Stops"]);
+    let classes = classes("Stops");
     for java in javas().expect("there is one") {
         for flags in [&[][..], &["-Xint"], &["-XX:TieredStopAtLevel=1"]] {
             let workload = start(&java, flags, &classes, "Stops");
@@ -173,7 +153,7 @@ fn virtual_threads_stand_on_their_carriers() {
         if !compiler.is_file() || !has_virtual_threads(&java) {
             continue;
         }
-        let classes = classes_of(&compiler, 21, &["Virtual"]);
+        let classes = java_classes(&compiler, 21, "Virtual");
         // Of a loop that is compiled into its caller, only the caller is known.
         let flags = ["quiet", "dontinline,Virtual::burn"];
         let flags = flags.map(|flag| format!("-XX:CompileCommand={flag}"));
@@ -196,7 +176,7 @@ fn virtual_threads_stand_on_their_carriers() {
 #[kernel_test]
 fn threads_of_java_have_their_whole_names() {
     require!(machines());
-    let classes = classes(&["Named"]);
+    let classes = classes("Named");
     let cut = format!("{}…", "a".repeat(256));
     // The kernel's name of the last is not the beginning of Java's.
     let wanted = [
