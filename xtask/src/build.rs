@@ -18,6 +18,8 @@ pub(crate) struct Executable {
     pub(crate) folder: PathBuf,
     /// Where it is.
     pub(crate) path: PathBuf,
+    /// The file that it was made from, and others that this names.
+    pub(crate) source: PathBuf,
     /// Whether it runs tests; a package's programs are made for its tests, too.
     is_test: bool,
 }
@@ -111,6 +113,9 @@ fn executable(line: &str) -> Result<Option<Executable>> {
             .as_str()
             .context("an executable of no package")?,
     );
+    let source = message["target"]["src_path"]
+        .as_str()
+        .context("an executable of no source")?;
     Ok(Some(Executable {
         name: name.to_owned(),
         folder: manifest
@@ -118,6 +123,7 @@ fn executable(line: &str) -> Result<Option<Executable>> {
             .context("a manifest lies in a folder")?
             .to_owned(),
         path: path.into(),
+        source: source.into(),
         is_test: message["profile"]["test"] == true,
     }))
 }

@@ -72,6 +72,11 @@ impl Outcome {
         self.times.push((time, test));
     }
 
+    /// How long tests took that ran alone.
+    pub(crate) fn times(&self) -> &[(Duration, String)] {
+        &self.times
+    }
+
     /// The names of those tests of an executable that may be run again.
     pub(crate) fn to_retry(&self, executable: &str) -> Vec<String> {
         let failures = self.failed.iter().filter(|failure| failure.is_of_time);

@@ -6,15 +6,15 @@
 
 use proc_macro::{Delimiter, Group, TokenStream, TokenTree};
 
-/// Makes a function a kernel test, which may run beside others. `#[kernel_test(alone)]` is for those that count what others
-/// would be in, `#[kernel_test(timing)]` for those that compare a measured time, or a share of samples, with the truth: they
-/// run alone, too, and they alone may be run a second time when they fail.
+/// Makes a function a kernel test, which may run beside any others. `#[kernel_test(alone)]` is for those that change the machine,
+/// or count what others would be in. `#[kernel_test(timing)]` is for those that compare a measured time, or a share of samples,
+/// with the truth: `cargo xtask test` runs one for each CPU, and they alone may be run a second time when they fail.
 #[proc_macro_attribute]
 pub fn kernel_test(arguments: TokenStream, function: TokenStream) -> TokenStream {
     let (announcement, sharing) = match arguments.to_string().as_str() {
         "" => ("", "Shared"),
         "alone" => ("", "Alone"),
-        "timing" => ("::flame_bpf_tests::measures_time!();", "Alone"),
+        "timing" => ("::flame_bpf_tests::measures_time!();", "Shared"),
         other => return error(&format!("`{other}` is neither `alone` nor `timing`")),
     };
     let turn = format!("::flame_bpf_tests::kernel_turn(::flame_bpf_tests::Sharing::{sharing})");
