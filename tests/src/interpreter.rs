@@ -116,7 +116,10 @@ impl Interpreter {
         end: fn(Workload) -> Said,
     ) -> Folded {
         let workload = self.start(program, arguments);
-        let folded = profile("-f -F 997 -d 6", &workload).folded();
+        // Some 6,000 samples, however busy the machine is.
+        let folded = Invocation::new("-f -F 1997")
+            .run_for_cpu_time(&workload, 3.0)
+            .folded();
         let shares = end(workload).shares();
         let has = |stack: &Stack, phase: &str| stack.frames.iter().any(|frame| is_of(frame, phase));
         for (phase, truth) in &shares {

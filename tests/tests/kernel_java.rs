@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use flame_bpf_tests::{
-    Grammar, NEARLY_ALL, Stack, Workload, annotated, java_classes, javas, kernel_test, profile,
-    require, source, tool,
+    Grammar, Invocation, NEARLY_ALL, Stack, Workload, annotated, java_classes, javas, kernel_test,
+    profile, require, source, tool,
 };
 
 /// Suffix of the names of methods with `--annotate`.
@@ -73,13 +73,15 @@ fn random_stops_beside_a_concurrent_collector_are_as_java_says() {
     check_stops(&["-XX:+UseZGC"]);
 }
 
-#[kernel_test(timing)]
+#[kernel_test]
 fn shares_of_java_methods_are_as_measured() {
     require!(machines());
     let classes = classes("Shares");
     for java in javas().expect("there is one") {
         let workload = start(&java, &[], &classes, "Shares");
-        let folded = profile("-f -F 997 -d 6", &workload).folded();
+        let folded = Invocation::new("-f -F 1997")
+            .run_for_cpu_time(&workload, 3.0)
+            .folded();
         let shares = workload.stop().shares();
         for (phase, truth) in &shares {
             let shown = folded.share_among(

@@ -44,7 +44,7 @@ fn functions(stack: &Stack) -> Vec<String> {
 }
 
 fn check_shares(lua: &Interpreter) {
-    lua.check_shares_of("shares.lua", &["8"], Workload::stop_by_itself);
+    lua.check_shares_of("shares.lua", &["5"], Workload::stop_by_itself);
 }
 
 fn check_stops(lua: &Interpreter) {
@@ -53,13 +53,13 @@ fn check_stops(lua: &Interpreter) {
     });
 }
 
-#[kernel_test(timing)]
+#[kernel_test]
 fn shares_of_lua_5_4_functions_are_as_measured() {
     require!(tool("lua5.4"));
     check_shares(&LUA);
 }
 
-#[kernel_test(timing)]
+#[kernel_test]
 fn shares_of_lua_5_3_functions_are_as_measured() {
     require!(tool("lua5.3"));
     check_shares(&LUA_5_3);
@@ -96,7 +96,7 @@ fn every_stack_is_a_chain_that_the_program_allows_with_every_lua_of_luaenv() {
     }
 }
 
-#[kernel_test(timing)]
+#[kernel_test]
 fn shares_of_functions_are_as_measured_with_every_lua_of_luaenv() {
     for lua in require!(other_luas()) {
         check_shares(&lua);

@@ -31,7 +31,7 @@ fn functions(stack: &Stack) -> Vec<String> {
         .collect()
 }
 
-#[kernel_test(timing)]
+#[kernel_test]
 fn shares_of_javascript_functions_are_as_measured() {
     for path in require!(nodes()) {
         let folded = node(&path).check_shares("shares.js");

@@ -17,10 +17,12 @@ fn record(flags: &str, pid: u32) -> Run {
     Invocation::new(flags).flag("-p", pid).run().expect_code(0)
 }
 
-#[kernel_test(timing)]
+#[kernel_test]
 fn shares_are_as_measured_and_chains_complete() {
     let workload = Program::c("shares").start(&[]);
-    let folded = record("-f -F 997 -d 6", workload.pid()).folded();
+    let folded = Invocation::new("-f -F 1997")
+        .run_for_cpu_time(&workload, 3.0)
+        .folded();
 
     folded.assert_shares(&workload.stop().shares(), TOLERANCE);
     assert!(
@@ -46,10 +48,12 @@ fn shares_are_as_measured_and_chains_complete() {
     }
 }
 
-#[kernel_test(timing)]
+#[kernel_test]
 fn shares_are_as_measured_at_a_fixed_period() {
     let workload = Program::c("shares").start(&[]);
-    let folded = record("-f -e cpu-clock -c 1003001 -d 6", workload.pid()).folded();
+    let folded = Invocation::new("-f -e cpu-clock -c 500009")
+        .run_for_cpu_time(&workload, 3.0)
+        .folded();
     folded.assert_shares(&workload.stop().shares(), TOLERANCE);
 }
 

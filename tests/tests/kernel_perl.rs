@@ -39,7 +39,7 @@ fn functions(stack: &Stack) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-#[kernel_test(timing)]
+#[kernel_test]
 fn shares_of_perl_subs_are_as_measured() {
     require!(tool("perl"));
     let folded = PERL.check_shares("shares.pl");
@@ -122,7 +122,7 @@ fn every_stack_is_a_chain_that_the_program_allows_with_every_perl_of_perlbrew() 
     }
 }
 
-#[kernel_test(timing)]
+#[kernel_test]
 fn shares_and_lines_are_as_measured_with_every_perl_of_perlbrew() {
     for perl in require!(other_perls()) {
         perl.check_shares("shares.pl");

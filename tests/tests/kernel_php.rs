@@ -38,7 +38,7 @@ fn functions(stack: &Stack) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-#[kernel_test(timing)]
+#[kernel_test]
 fn shares_of_php_functions_are_as_measured() {
     require!(tool("php"));
     let folded = PHP.check_shares("shares.php");

@@ -25,7 +25,7 @@ fn functions(stack: &Stack) -> Vec<String> {
     names.collect()
 }
 
-#[kernel_test(timing)]
+#[kernel_test]
 fn shares_of_ruby_functions_are_as_measured() {
     require!(tool("ruby"));
     let folded = RUBY.check_shares("shares.rb");
