@@ -200,7 +200,9 @@ fn python_s_own_frames_are_shown_if_they_are_asked_for() {
 fn python_s_functions_are_shown_behind_code_that_cannot_be_unwound() {
     let python = require!(own_python());
     let workload = python.start("broken.py", &[]);
-    let folded = profile("-f -F 997 -d 2", &workload).folded();
+    let folded = Invocation::new("-f -F 997")
+        .run_for_cpu_time(&workload, 2.0)
+        .folded();
     let is_marked =
         |stack: &Stack| stack.has("[no frame pointer]") || stack.has("[unwind info not loaded]");
     let share = folded.share_among(is_marked, |stack| {

@@ -2,14 +2,16 @@
 //! whose unwind instructions are in unusual places or missing, frames that were moved.
 
 use flame_bpf_tests::{
-    ALL_BUT_A_FEW, Folded, NEARLY_ALL, Program, Recipe, Stack, TWELVE, file_contains, kernel_test,
-    require,
+    ALL_BUT_A_FEW, Folded, Invocation, NEARLY_ALL, Program, Recipe, Stack, TWELVE, file_contains,
+    kernel_test, require,
 };
 use std::path::Path;
 
 fn profile(program: &Program, arguments: &[&str]) -> Folded {
     let workload = program.start(arguments);
-    flame_bpf_tests::profile("-f -U -F 997 -d 1", &workload).folded()
+    Invocation::new("-f -U -F 997")
+        .run_for_cpu_time(&workload, 1.0)
+        .folded()
 }
 
 /// Panics unless each stack is complete: first along `below`, then, through one more frame, along `above`.
