@@ -68,7 +68,7 @@ fn a_cpu_that_comes_is_sampled_and_one_that_goes_is_named() {
     let switch = require!(Switch::find());
     switch.turn("0").expect("it was turned off before");
     let mut running = Invocation::new("-f -a -F 199 --per-cpu").start();
-    running.wait_until_attached();
+    running.wait_until_all_attached();
     switch.turn("1").expect("it was turned on before");
     let cpu = switch.1;
     let workload = work_on(cpu);
@@ -92,7 +92,7 @@ fn a_cpu_that_goes_and_returns_at_once_is_sampled_again() {
     let switch = require!(Switch::find());
     let cpu = switch.1;
     let mut running = Invocation::new("-f -a -F 199 --per-cpu").start();
-    running.wait_until_attached();
+    running.wait_until_all_attached();
     switch.turn("0").expect("it was turned off before");
     switch.turn("1").expect("it was turned on before");
     // One second until it is looked at, and one of samples.
