@@ -8,6 +8,7 @@ use flame_bpf_tests::{
     Folded, Invocation, Mangling, NEARLY_ALL, Program, Run, Stack, allowed_cpus, assert_near,
     file_contains, kernel_test, require, thread_cpu_ns,
 };
+use rustix::process::Signal;
 
 /// How far a share may be from the truth. With the thousands of samples taken here, chance alone
 /// stays well within.
@@ -65,9 +66,17 @@ fn rust_threads(mangling: Mangling) {
             .map(|tid| thread_cpu_ns(tid))
             .collect::<Vec<_>>()
     };
+    let mut running = Invocation::new("-f -F 997 --per-thread")
+        .flag("-p", workload.pid())
+        .start();
+    running.wait_until_attached();
     let before = used();
-    let folded = record("-f -F 997 -d 4 --per-thread", workload.pid()).folded();
-    let spent: Vec<f64> = used()
+    let enough = before.iter().sum::<u64>() + 4_000_000_000;
+    running.wait_for(|_| used().iter().sum::<u64>() >= enough);
+    let after = used();
+    running.signal(Signal::INT);
+    let folded = running.finish().expect_code(0).folded();
+    let spent: Vec<f64> = after
         .iter()
         .zip(&before)
         .map(|(after, before)| (after - before) as f64)
@@ -96,8 +105,7 @@ fn rust_threads(mangling: Mangling) {
             !folded.any(|stack| stack.thread() != *comm && runs(stack)),
             "{function} runs in {comm} alone, but not in {folded}"
         );
-        // Wider than for one thread: what was measured outside the recording is not the very span
-        // that was recorded.
+        // Wider than for one thread: what was measured is not the very span that was recorded.
         let (truth, seen) = (ns / total, folded.share(|stack| stack.thread() == *comm));
         assert_near(comm, seen, truth, 0.05, &folded);
     }
