@@ -59,7 +59,7 @@ fn of_attribute(tokens: TokenStream) -> Option<Sharing> {
     };
     match arguments.stream().to_string().as_str() {
         "timing" => Some(Sharing::Timing),
-        // What else there may be one day is not known to share.
+        // Alone, or both; what else there may be one day is not known to share.
         _ => Some(Sharing::None),
     }
 }
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn each_test_shares_as_its_attribute_says() {
         let source = "fn helper() {}\n#[kernel_test]\nfn a() { fn inner() {} }\n#[kernel_test(timing)]\n#[expect(dead_code)]\n\
-                      fn b() {}\nconst X: [u8; 1] = [0];\n#[kernel_test(alone)]\nfn c() {}\n#[test]\nfn d() {}";
+                      fn b() {}\nconst X: [u8; 1] = [0];\n#[kernel_test(timing, alone)]\nfn c() {}\n#[test]\nfn d() {}";
         let tokens = source.parse().expect("this is Rust");
         let mut found: Vec<_> = of_tests(&tokens).into_iter().collect();
         found.sort_by(|one, other| one.0.cmp(&other.0));

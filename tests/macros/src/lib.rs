@@ -8,14 +8,21 @@ use proc_macro::{Delimiter, Group, TokenStream, TokenTree};
 
 /// Makes a function a kernel test, which may run beside any others. `#[kernel_test(alone)]` is for those that change the machine,
 /// or count what others would be in. `#[kernel_test(timing)]` is for those that compare a measured time, or a share of samples,
-/// with the truth: `cargo xtask test` runs one for each CPU, and they alone may be run a second time when they fail.
+/// with the truth: `cargo xtask test` runs one for each CPU, and they alone may be run a second time when they fail. Either may be
+/// both.
 #[proc_macro_attribute]
 pub fn kernel_test(arguments: TokenStream, function: TokenStream) -> TokenStream {
-    let (announcement, sharing) = match arguments.to_string().as_str() {
+    let timing = "::flame_bpf_tests::measures_time!();";
+    let (announcement, sharing) = match arguments.to_string().replace(' ', "").as_str() {
         "" => ("", "Shared"),
         "alone" => ("", "Alone"),
-        "timing" => ("::flame_bpf_tests::measures_time!();", "Shared"),
-        other => return error(&format!("`{other}` is neither `alone` nor `timing`")),
+        "timing" => (timing, "Shared"),
+        "timing,alone" => (timing, "Alone"),
+        other => {
+            return error(&format!(
+                "`{other}` is neither `alone` nor `timing`, nor both"
+            ));
+        }
     };
     let turn = format!("::flame_bpf_tests::kernel_turn(::flame_bpf_tests::Sharing::{sharing})");
     let before = format!("{announcement} let _turn = ::flame_bpf_tests::require!({turn});");
