@@ -96,10 +96,12 @@ fn prometheus_has_what_the_service_counts() {
     let program = require!(tool("prometheus"));
     let server = ProfileServer::start(&[]);
     let workload = Program::c("shares").start(&[]);
+    let context = Program::c("context").start(&["shop", "1", "large"]);
     let listen = free();
     let mut running = Invocation::new("service -v -F 199 --window 1s")
         .flag("--otlp", server.url())
         .flag("-p", workload.pid())
+        .flag("-p", context.pid())
         .flag("--listen", listen)
         .start();
     running.wait_until_attached();
@@ -114,6 +116,16 @@ fn prometheus_has_what_the_service_counts() {
         kinds["flame_bpf_waiting_windows"][0]["type"], "gauge",
         "{kinds}"
     );
+    assert_eq!(
+        kinds["flame_bpf_unread_contexts"][0]["type"], "gauge",
+        "{kinds}"
+    );
+    let unread = |reason: &str| {
+        let of_it = format!("flame_bpf_unread_contexts{{reason=%22{reason}%22}}");
+        prometheus.sum(&of_it)
+    };
+    prometheus.wait_until(|| unread("too-large") == Some(1));
+    assert_eq!(unread("broken"), Some(0));
     assert_eq!(kinds["process_cpu_seconds"][0]["type"], "counter");
     let memory = prometheus.sum("process_resident_memory_bytes");
     assert!(memory > Some(1 << 20), "{memory:?}");

@@ -158,7 +158,7 @@ fn a_service_tells_how_it_stands() {
     let board = Arc::new(Board::new(senders, None, Duration::from_secs(10)));
     let mut standing = Standing::default();
     standing.add("cpu-clock".to_owned(), [5, 6, 7]);
-    board.window(standing);
+    board.window(standing, vec![("silent", 2)]);
     let listener = TcpListener::bind("127.0.0.1:0").expect("there is a port");
     let address = listener.local_addr().expect("it has an address");
     drop(listener);
@@ -174,6 +174,7 @@ fn a_service_tells_how_it_stands() {
     for line in [
         "flame_bpf_firings_total{event=\"cpu-clock\",outcome=\"lost\"} 7",
         "flame_bpf_windows_total 1",
+        "flame_bpf_unread_contexts{reason=\"silent\"} 2",
         "flame_bpf_waiting_windows{protocol=\"otlp\"",
         "# EOF",
     ] {

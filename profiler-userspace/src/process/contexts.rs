@@ -24,9 +24,9 @@ const AGES: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(60)];
 /// So many mappings may be a context's: there should be one, and another may be left of a program's parent.
 const MOST_MAPPINGS: usize = 4;
 
-/// How long the memory of processes may take to read. It may be mapped from a file system that never answers; in the end no more
-/// contexts are read where one does that again and again.
-static PATIENCE: Patience = Patience::new(30_000, 200, 50);
+/// How long the memory of processes may take to read. It may be mapped from a file system that never answers; where one does that
+/// again and again, no more contexts are read for the rest of the hour.
+static PATIENCE: Patience = Patience::an_hour(30_000, 200, 50);
 
 /// The context of each process that was looked at.
 #[derive(Debug, Default)]
@@ -47,8 +47,11 @@ struct Looked {
 }
 
 impl Looked {
-    /// Whether it is to be looked at again at this age.
-    fn is_due(&self, age: Option<Duration>) -> bool {
+    /// Whether it is to be looked at again at this age, where memory is waited for if there `is_time`.
+    fn is_due(&self, age: Option<Duration>, is_time: impl FnOnce() -> bool) -> bool {
+        if self.unread == Some(Unread::NotTried) && is_time() {
+            return true;
+        }
         let (Some(before), Some(now)) = (self.age, age) else {
             return false;
         };
@@ -86,7 +89,7 @@ impl Contexts {
 
     /// Looks for the context of a process, if it is time to.
     pub(super) fn look(&mut self, process_key: ProcessKey, liveness: &Liveness) {
-        let is_due = |looked: &Looked| looked.is_due(process_key.age());
+        let is_due = |looked: &Looked| looked.is_due(process_key.age(), || PATIENCE.has_time());
         if self.of.get(&process_key).is_none_or(is_due) {
             let at = match liveness.has_gone(process_key) {
                 true => Vec::new(),
@@ -202,20 +205,36 @@ mod tests {
             (10, 60, true),
             (60, 1_000_000, false),
         ] {
-            let found = looked(seconds(before)).is_due(seconds(now));
+            let found = looked(seconds(before)).is_due(seconds(now), || true);
             assert_eq!(found, is_due, "{before} {now}");
         }
-        assert!(!looked(None).is_due(None), "nobody knows its age");
+        assert!(!looked(None).is_due(None, || true), "nobody knows its age");
         let known = Looked {
             context: ProcessContext::of([("service.name", "shop")]).map(Arc::new),
             ..looked(seconds(0))
         };
-        assert!(!known.is_due(seconds(10)));
+        assert!(!known.is_due(seconds(10), || true));
+        // Processes for which there was no time are made up for.
+        for (reason, is_time, is_due) in [
+            (Unread::NotTried, true, true),
+            (Unread::NotTried, false, false),
+            (Unread::Silent, true, false),
+        ] {
+            let unread = Looked {
+                unread: Some(reason),
+                ..looked(seconds(60))
+            };
+            assert_eq!(
+                unread.is_due(seconds(3600), || is_time),
+                is_due,
+                "{reason:?}"
+            );
+        }
     }
 
     #[test]
     fn memory_that_does_not_answer_is_waited_for_until_no_time_is_left() {
-        let patience = Patience::new(100, 50, 0);
+        let patience = Patience::an_hour(100, 50, 0);
         let mut ends = Vec::new();
         let mut read = || -> Result<(), Unread> {
             let (end, ended) = std::sync::mpsc::channel::<()>();

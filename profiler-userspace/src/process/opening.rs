@@ -168,8 +168,8 @@ fn held(owner: &Owner) -> io::Result<RegularFile> {
     )))
 }
 
-/// How long the owner's file system may take for its files in all. It may be any program of that user's.
-static PATIENCE: Patience = Patience::new(3000, 3000, 0);
+/// How long the owner's file system may take for its files in an hour. It may be any program of that user's.
+static PATIENCE: Patience = Patience::an_hour(3000, 3000, 0);
 
 /// A copy of the file at a path as a process has it, and the root directory of that: opened as the process's user, where not
 /// even root may read it. None if that does not work either, or takes too long.

@@ -26,6 +26,17 @@ impl Unread {
         Self::Silent,
         Self::NotTried,
     ];
+
+    /// One word for it, as monitoring has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OtherVersion => "other-version",
+            Self::TooLarge => "too-large",
+            Self::Broken => "broken",
+            Self::Silent => "silent",
+            Self::NotTried => "not-tried",
+        }
+    }
 }
 
 /// Processes whose context was not read, by the reason.

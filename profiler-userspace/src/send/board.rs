@@ -56,6 +56,8 @@ pub struct Board {
 
 struct Sums {
     firings: Standing,
+    /// Contexts of processes that were not read so far, by the reason.
+    unread_contexts: Vec<(&'static str, usize)>,
     windows: u64,
     last: Instant,
 }
@@ -73,15 +75,17 @@ impl Board {
             interval,
             sums: Mutex::new(Sums {
                 firings: Standing::default(),
+                unread_contexts: Vec::new(),
                 windows: 0,
                 last: Instant::now(),
             }),
         }
     }
 
-    /// Counts a window.
-    pub fn window(&self, standing: Standing) {
+    /// Counts a window. `unread_contexts`: of how many processes contexts were not read until then, by the reason.
+    pub fn window(&self, standing: Standing, unread_contexts: Vec<(&'static str, usize)>) {
         let mut sums = self.sums.lock().unwrap_or_else(|sums| sums.into_inner());
+        sums.unread_contexts = unread_contexts;
         for (event, firings) in standing.0 {
             sums.firings.add(event, firings);
         }
@@ -167,8 +171,14 @@ impl Board {
             let collector = Counted(name, help, metrics.collect());
             registry.register_collector(Box::new(collector));
         };
+        let unread = Family::<Labels, Gauge>::default();
         {
             let sums = self.sums.lock().unwrap_or_else(|sums| sums.into_inner());
+            for &(reason, count) in &sums.unread_contexts {
+                let labels = vec![("reason", reason.to_owned())];
+                let gauge = i64::try_from(count).unwrap_or(i64::MAX);
+                unread.get_or_create(&labels).set(gauge);
+            }
             let firings = sums.firings.0.iter().flat_map(|(event, firings)| {
                 let outcomes = ["recorded", "filtered", "lost"].into_iter().zip(firings);
                 outcomes.map(move |(outcome, &count)| {
@@ -238,6 +248,11 @@ impl Board {
             registry.register("store_bytes", "Bytes in the store", bytes);
         }
         registry.register("waiting_windows", "Windows that wait for a server", waiting);
+        registry.register(
+            "unread_contexts",
+            "Processes whose context (OTEL_CTX) was not read so far, by the reason",
+            unread,
+        );
         let mut text = String::new();
         encode(&mut text, &all).expect("a string grows as needed");
         text

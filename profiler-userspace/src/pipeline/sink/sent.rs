@@ -13,7 +13,7 @@ use crate::pipeline::select::select;
 use crate::pipeline::view::viewed;
 use crate::pipeline::window::{Ended, Report, WindowProfile, WindowSink};
 use crate::plan::{Plan, Service};
-use crate::process::UnreadContexts;
+use crate::process::{Unread, UnreadContexts};
 use crate::profile::Profile;
 use crate::report::findings::{self, Finding};
 use crate::report::names;
@@ -95,6 +95,7 @@ impl Sent {
             say(&format!("{}; more of them are only counted", finding.text));
             self.unread = unread;
         }
+        let unread = Unread::ALL.map(|reason| (reason.name(), unread.get(reason)));
         window
             .events
             .iter_mut()
@@ -122,7 +123,7 @@ impl Sent {
                 self.put(&named, &who)?;
             }
         }
-        self.board.window(standing);
+        self.board.window(standing, unread.to_vec());
         Ok(())
     }
 
