@@ -167,7 +167,7 @@ fn options_are_read_again_unless_they_are_wrong() {
     wait_until(|| server.requests() > 0);
     // Words that are wrong, and words whose files or address are.
     let wrong = [
-        ("nonsense = 1\n", "unexpected argument '--nonsense' found"),
+        ("nonsense = 1\n", "there is no option `nonsense`"),
         ("ca = '/nonexistent'\n", "cannot read /nonexistent"),
         (
             "otlp-header = 'A: @/nonexistent'\n",

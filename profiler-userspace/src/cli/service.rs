@@ -12,6 +12,7 @@ use crate::profile::fold::visible;
 use crate::send::{Destination, Limits, Secret, Tls};
 use crate::store;
 use anyhow::{Context as _, Result, bail, ensure};
+use clap::Args as _;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
@@ -117,7 +118,7 @@ pub(super) struct ServiceFlags {
     #[arg(long, conflicts_with_all = ["off_cpu", "wall"])]
     pub(super) with_off_cpu: bool,
     /// Answer GET /metrics (Prometheus) and GET /healthz here, such as 127.0.0.1:9464
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = listened)]
     listen: Option<SocketAddr>,
     /// Read options from this file, in TOML
     #[arg(long, value_name = "FILE")]
@@ -196,6 +197,12 @@ impl ServiceFlags {
 fn every(text: &str) -> Result<Duration, String> {
     let wrong = "not a time between requests; use for instance 30s or 1m";
     value::duration(text).map_err(|_| wrong.to_owned())
+}
+
+/// An address to listen on.
+fn listened(text: &str) -> Result<SocketAddr, String> {
+    let wrong = "not an address and a port to listen on; use for instance 127.0.0.1:9464, or [::]:9464 for everybody";
+    text.parse().map_err(|_| wrong.to_owned())
 }
 
 /// Labels by the flags that drop and rename them.
@@ -369,11 +376,22 @@ fn config(given: &[OsString]) -> Option<OsString> {
 /// Arguments for the keys of a file, which are the names of flags.
 fn from_file(text: &str) -> Result<Vec<OsString>> {
     let table: toml::Table = text.parse()?;
+    let command = ServiceArgs::augment_args(clap::Command::new(COMMAND));
     let mut arguments = Vec::new();
     for (key, value) in table {
         ensure!(
             key != "config" && key != "check-config",
             "`{key}` is for the command line only"
+        );
+        let known = |key: &str| { command.get_arguments() }.any(|it| it.get_long() == Some(key));
+        let dashed = key.replace('_', "-");
+        ensure!(
+            known(&key) || !known(&dashed),
+            "there is no option `{key}`; write `{dashed}`"
+        );
+        ensure!(
+            known(&key),
+            "there is no option `{key}`; `flame-bpf service --help` lists them"
         );
         let values = match value {
             toml::Value::Array(values) => values,

@@ -240,7 +240,21 @@ fn what_is_wrong_is_named_with_a_remedy() {
         ),
         ("service --config x", "otlp = {}", "`otlp` is a text"),
         ("service --config x", "otlp = ", "TOML"),
-        ("service --config x", "otpl = 'http://a'", "--otpl"),
+        (
+            "service --config x",
+            "otpl = 'http://a'",
+            "there is no option `otpl`; `flame-bpf service --help`",
+        ),
+        (
+            "service --config x",
+            "store_size = 5",
+            "there is no option `store_size`; write `store-size`",
+        ),
+        (
+            "service --otlp http://a --listen localhost:9464",
+            "",
+            "use for instance 127.0.0.1:9464",
+        ),
     ] {
         let error = planned(line, file, &[]).unwrap_err();
         assert!(error.contains(wants), "{line}: {error}");
