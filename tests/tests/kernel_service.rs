@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -199,6 +200,41 @@ fn options_are_read_again_unless_they_are_wrong() {
         assert!(said.contains(why), "{said}");
     }
     assert!(server.has_text("shop"));
+}
+
+#[kernel_test]
+fn systemd_waits_for_windows_that_are_longer_than_it_would() {
+    let folder = tempdir().expect("a temporary folder can be made");
+    let socket = folder.path().join("notify");
+    let listening = UnixDatagram::bind(&socket).expect("there is room for a socket");
+    let server = ProfileServer::start(&[]);
+    let workload = Program::c("shares").start(&[]);
+    let mut running = Invocation::new("service -v -F 997 --window 1s")
+        .wrapped(&format!(
+            "env NOTIFY_SOCKET={} WATCHDOG_USEC=2000000",
+            socket.display()
+        ))
+        .flag("--otlp", server.url())
+        .flag("-p", workload.pid())
+        .start();
+    running.wait_until_attached();
+    wait_until(|| server.requests() > 1);
+    ended(running);
+    let told: Vec<String> = std::iter::from_fn(|| {
+        let mut bytes = [0; 4096];
+        listening.set_nonblocking(true).expect("it is a socket");
+        let count = listening.recv(&mut bytes).ok()?;
+        Some(String::from_utf8_lossy(&bytes[..count]).trim().to_owned())
+    })
+    .collect();
+    let place = |word: &str| told.iter().position(|told| told == word);
+    let waits = place("WATCHDOG_USEC=3000000").expect("three windows");
+    let ready = place("READY=1").expect("sampling began");
+    assert!(
+        waits < ready && place("WATCHDOG=1") > Some(ready),
+        "{told:?}"
+    );
+    assert!(place("STOPPING=1").is_some(), "{told:?}");
 }
 
 /// Files below a folder whose names end so.

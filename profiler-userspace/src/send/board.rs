@@ -94,8 +94,14 @@ impl Board {
         notify(NotifyState::Watchdog);
     }
 
-    /// Tells systemd, if that started us, that sampling has begun.
+    /// Tells systemd, if that started us, that sampling has begun. Where it would not wait for windows as long as these are, it is told
+    /// to.
     pub fn notify_ready(&self) {
+        let patience = self.interval.saturating_mul(HEALTHY_WINDOWS);
+        if sd_notify::watchdog_enabled().is_some_and(|usual| usual < patience) {
+            let micros = u32::try_from(patience.as_micros()).unwrap_or(u32::MAX);
+            notify(NotifyState::WatchdogUsec(micros));
+        }
         notify(NotifyState::Ready);
     }
 
