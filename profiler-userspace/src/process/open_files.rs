@@ -10,7 +10,7 @@ use super::mappings::Reading;
 use super::opening::{self, Unreachable};
 use super::shortage::most_files;
 use super::{Backing, BackingId, Opened, Owner, ProcessKey};
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt as _;
 
 /// Fewer files than this stay open: programs run again, and opening takes time.

@@ -24,9 +24,8 @@ use crate::object::RegularFile;
 use crate::profile::cgroup::Cgroup;
 use crate::profile::process_context::ProcessContext;
 use crate::profile::raw::Who;
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 use profiler_common::abi::{CodeKey, FrameWord};
-use std::collections::HashSet;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 

@@ -18,8 +18,8 @@ use crate::profile::normalized::{
     NormalizedStackIndex, ObjectIndex, Sums, WakerIndex,
 };
 use crate::profile::process_context::ProcessContext;
+use foldhash::HashMap;
 use profiler_common::runtime::RuntimeKind;
-use std::collections::HashMap;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 //! In: pairs of neighbours, in the order in which they stand in a file. Out: a small number for most of them. The
 //! writer and the reader of a file see the same pairs in the same order, so both know what a number means.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 /// How many callees of a location are known at most. Few places call more, and none becomes costly.
 const MOST: usize = 64;

@@ -5,7 +5,7 @@ use crate::object::RecordedObject;
 use crate::profile::cgroup::Cgroup;
 use crate::profile::normalized::{Label, NamedFunction};
 use crate::profile::process_context::ProcessContext;
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ pub(super) struct Numbers<T>(HashMap<T, u32>);
 
 impl<T> Default for Numbers<T> {
     fn default() -> Self {
-        Self(HashMap::new())
+        Self(HashMap::default())
     }
 }
 

@@ -8,7 +8,7 @@ use super::demangle::visible;
 use crate::process::{Backing, BackingId, CodeMaker, Owner, Place, ProcessKey, Processes, vdso};
 use crate::profile::normalized::{Location, ObjectIndex};
 use crate::profile::raw::Parts;
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
 use std::time::SystemTime;
 

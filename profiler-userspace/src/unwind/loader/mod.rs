@@ -20,9 +20,9 @@ use crate::object::{FileNumber, RegularFile};
 use crate::process::{
     Backing, BackingId, MappedFile, Moved, Owner, Place, ProcessKey, Processes, vdso,
 };
+use foldhash::{HashMap, HashSet};
 use profiler_common::abi::CodeKey;
 use queue::{CodeCopy, Wanted};
-use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -46,8 +46,8 @@ impl<S: TableStore> TableLoader<S> {
     pub(crate) fn start(store: S, keys: &mut impl CodeKeys) -> std::io::Result<Self> {
         let loader = Self {
             workers: Workers::start(store)?,
-            opened: HashSet::new(),
-            copies: HashSet::new(),
+            opened: HashSet::default(),
+            copies: HashSet::default(),
         };
         loader.load_vdso(keys);
         Ok(loader)
@@ -271,7 +271,7 @@ impl<S: TableStore> TableLoader<S> {
         priority: Priority,
         wanted: impl Fn(Vec<u64>) -> Wanted,
     ) {
-        let mut files: HashMap<BackingId, (ProcessKey, Range<u64>, Vec<u64>)> = HashMap::new();
+        let mut files: HashMap<BackingId, (ProcessKey, Range<u64>, Vec<u64>)> = HashMap::default();
         for &(process_key, address) in met {
             for place in places(processes, process_key, address) {
                 let none_yet = || (process_key, place.mapping, Vec::new());
