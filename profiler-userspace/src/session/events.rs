@@ -5,7 +5,8 @@
 //! whose tables may be wanted next, and where it publishes code that it makes.
 
 use super::cgroups::Watched;
-use super::rescans::RescanQueue;
+use super::programs::{Name, Programs};
+use super::rescans::{LAST_STEP, RescanQueue};
 use super::thread_names;
 use crate::kernel::{self, Kernel, KernelEvent};
 use crate::process::{
@@ -26,6 +27,7 @@ pub(super) struct EventHandler {
     /// None where stacks are walked by frame pointers alone.
     pub(super) loader: Option<TableLoader<kernel::Tables>>,
     pub(super) rescans: RescanQueue,
+    programs: Programs,
     namer: Namer,
     /// None where the kernel has no cgroups, or does not tell them apart.
     cgroups: Option<Watched>,
@@ -52,6 +54,7 @@ impl EventHandler {
             processes,
             loader,
             rescans: RescanQueue::default(),
+            programs: Programs::default(),
             namer: Namer::default(),
             cgroups,
         })
@@ -77,7 +80,7 @@ impl EventHandler {
             match event {
                 KernelEvent::Mapping(event) => self.take_in_mapping(kernel, &event),
                 KernelEvent::Function(event) => self.take_in_function(kernel, &event),
-                KernelEvent::NewProcess(process_key) => self.meet(kernel, process_key),
+                KernelEvent::NewProcess(process_key) => self.meet(kernel, process_key, None),
                 KernelEvent::UnknownCode(process_key, address) => {
                     unknown.push((process_key, address));
                 }
@@ -97,7 +100,7 @@ impl EventHandler {
         }
         // The mapping event for the address comes behind this one.
         for &(process_key, _) in &unknown {
-            self.meet(kernel, process_key);
+            self.meet(kernel, process_key, None);
         }
         if let Some(loader) = &mut self.loader {
             loader.load_met(kernel, &mut self.processes, &unknown);
@@ -109,17 +112,17 @@ impl EventHandler {
 
     fn take_in_mapping(&mut self, kernel: &mut Kernel, event: &MappingEvent) {
         // A process with mapping events has no event of its own.
-        self.meet(kernel, event.process_key);
+        self.meet(kernel, event.process_key, Some(event.leader));
         match self.processes.take_in(event) {
             Todo::Nothing => {}
             Todo::LookAtProcess => {
-                self.scan(kernel, event.process_key);
+                let _it_is_met = self.scan(kernel, event.process_key);
             }
             Todo::Open(file) => {
                 self.open(kernel, &file, event);
                 if file.is_new && is_young(event.process_key) {
                     // It may be the first of many that a new program brings.
-                    self.scan(kernel, event.process_key);
+                    let _it_is_met = self.scan(kernel, event.process_key);
                 }
             }
         }
@@ -149,18 +152,23 @@ impl EventHandler {
     }
 
     /// Takes in a process that was sampled, and queues a rescan if it is new to us, young, and still there. Where the
-    /// kernel half reports mappings, neither the scan at once nor the first rescan is needed.
-    fn meet(&mut self, kernel: &mut Kernel, process_key: ProcessKey) {
+    /// kernel half reports mappings, neither the scan at once nor the first rescan is needed; and of a program of which all is
+    /// known, only the last.
+    fn meet(&mut self, kernel: &mut Kernel, process_key: ProcessKey, program: Option<Name>) {
         if !self.processes.meet(process_key) || !kernel.walks_user_stacks() {
             return;
         }
         let (now, young) = (Instant::now(), is_young(process_key));
         if young && kernel.reports_mappings() {
             if !self.processes.has_gone(process_key) {
-                self.rescans.push(now, process_key, 1);
+                let step = match program.is_some_and(|program| self.programs.is_known(&program)) {
+                    true => LAST_STEP,
+                    false => 1,
+                };
+                self.rescans.push(now, process_key, program, step);
             }
-        } else if self.scan(kernel, process_key) && young {
-            self.rescans.push(now, process_key, 0);
+        } else if self.scan(kernel, process_key).is_some() && young {
+            self.rescans.push(now, process_key, program, 0);
         }
     }
 
@@ -168,29 +176,34 @@ impl EventHandler {
     pub(super) fn rescan(&mut self, kernel: &mut Kernel) {
         let now = Instant::now();
         while let Some(rescan) = self.rescans.pop_due(now) {
-            let process_key = rescan.process_key;
-            if self.scan(kernel, process_key) {
-                self.rescans.push(now, process_key, rescan.next_step());
+            let Some(found_new) = self.scan(kernel, rescan.process_key) else {
+                continue;
+            };
+            if let Some(program) = rescan.program {
+                self.programs.take(program, found_new);
             }
+            let (process_key, step) = (rescan.process_key, rescan.next_step());
+            self.rescans.push(now, process_key, rescan.program, step);
         }
     }
 
-    /// Reads the mappings of a process; false if it has gone. Of what a young one maps it has the tables made, before a walk comes
-    /// there. Older ones have run for long without most of it.
-    fn scan(&mut self, kernel: &mut Kernel, process_key: ProcessKey) -> bool {
+    /// Reads the mappings of a process; none if it has gone, otherwise whether it maps files that no other did. Of what a young one
+    /// maps it has the tables made, before a walk comes there. Older ones have run for long without most of it.
+    fn scan(&mut self, kernel: &mut Kernel, process_key: ProcessKey) -> Option<bool> {
         let look = self.processes.look(process_key);
+        let mut found_new = false;
         if look == Look::Changed
             && is_young(process_key)
             && let Some(loader) = &mut self.loader
         {
-            loader.load_process(kernel, &self.processes, process_key);
+            found_new = loader.load_process(kernel, &self.processes, process_key);
         }
         if look != Look::Gone
             && let Some(loader) = &mut self.loader
         {
             loader.load_moved(kernel, &self.processes, process_key);
         }
-        look != Look::Gone
+        (look != Look::Gone).then_some(found_new)
     }
 }
 

@@ -15,6 +15,7 @@ mod lacks;
 mod launch;
 mod live;
 mod memory;
+mod programs;
 mod rates;
 mod rescans;
 mod sampling;

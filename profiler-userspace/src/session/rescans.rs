@@ -1,5 +1,6 @@
 //! The rescan queue: processes whose mappings are to be read again, and when.
 
+use super::programs::Name;
 use crate::process::ProcessKey;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,6 +21,8 @@ pub(super) struct Rescan {
     due: Instant,
     /// Which.
     pub(super) process_key: ProcessKey,
+    /// Name of its program; none where the kernel half did not tell it.
+    pub(super) program: Option<Name>,
     /// Which of [`DELAYS`] this is.
     step: usize,
 }
@@ -30,6 +33,9 @@ impl Rescan {
         self.step + 1
     }
 }
+
+/// The last step.
+pub(super) const LAST_STEP: usize = DELAYS.len() - 1;
 
 /// Rescans that are still to be done, soonest first.
 #[derive(Debug, Default)]
@@ -50,11 +56,18 @@ impl RescanQueue {
     }
 
     /// Adds the rescan of this step; nothing behind the last step.
-    pub(super) fn push(&mut self, now: Instant, process_key: ProcessKey, step: usize) {
+    pub(super) fn push(
+        &mut self,
+        now: Instant,
+        process_key: ProcessKey,
+        program: Option<Name>,
+        step: usize,
+    ) {
         if let Some(&delay) = DELAYS.get(step) {
             self.heap.push(Reverse(Rescan {
                 due: now + delay,
                 process_key,
+                program,
                 step,
             }));
         }
@@ -81,9 +94,9 @@ mod tests {
             tgid,
             incarnation: 1,
         };
-        queue.push(now, process(1), 2);
-        queue.push(now, process(2), 0);
-        queue.push(now, process(3), DELAYS.len());
+        queue.push(now, process(1), None, 2);
+        queue.push(now, process(2), None, 0);
+        queue.push(now, process(3), None, DELAYS.len());
         assert_eq!(queue.next_due(), now + DELAYS[0]);
         assert!(queue.pop_due(now).is_none());
         let mut order = Vec::new();

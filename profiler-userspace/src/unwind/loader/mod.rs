@@ -162,9 +162,11 @@ impl<S: TableStore> TableLoader<S> {
         keys: &mut impl CodeKeys,
         processes: &Processes,
         process_key: ProcessKey,
-    ) {
+    ) -> bool {
+        let before = self.opened.len();
         let soon = (Priority::High, Depth::Outline);
         self.load_mapped(keys, (processes, process_key), soon, |_| true);
+        self.opened.len() > before
     }
 
     fn load_mapped(
