@@ -29,6 +29,7 @@ use crate::object::{Elf, ElfAddress, Image};
 use descriptions::Descriptions;
 use std::fs::File;
 use std::ops::Range;
+use std::sync::OnceLock;
 use x86_64 as arch;
 
 /// Name or beginning of the function at an address.
@@ -48,15 +49,25 @@ pub(crate) fn start_context(image: &Image<'_>) -> Option<u64> {
     context::start_context(image)
 }
 
-/// The functions that `addresses`, which ascend, lie in; none for what is no code, or no known file.
-pub(crate) fn functions(file: &File, elf: &Elf, addresses: &[ElfAddress]) -> Vec<Option<Function>> {
+/// Where functions begin that a file lists for whatever reason, ascending.
+#[derive(Debug, Default)]
+pub(crate) struct Beginnings(Vec<u64>);
+
+/// The functions that `addresses`, which ascend, lie in; none for what is no code, or no known file. `kept`: what is kept of the file from
+/// one call to the next.
+pub(crate) fn functions(
+    file: &File,
+    elf: &Elf,
+    addresses: &[ElfAddress],
+    kept: Option<&OnceLock<Beginnings>>,
+) -> Vec<Option<Function>> {
     let Ok(image) = Image::read(file) else {
         return vec![None; addresses.len()];
     };
     let stubs = linkage::stubs(&image, elf, addresses);
     let mut described = Descriptions::of(&image);
     let start = start::Start::find(&image).with_context(&image);
-    let mut gaps: Vec<Range<u64>> = Vec::new();
+    let mut has_gaps = false;
     let placed: Vec<Option<Placed>> = addresses
         .iter()
         .zip(stubs)
@@ -72,14 +83,15 @@ pub(crate) fn functions(file: &File, elf: &Elf, addresses: &[ElfAddress]) -> Vec
                 Ok(begin) => return Some(Placed::Known(start.function(begin))),
                 Err(gap) => gap.start.max(code.start)..gap.end.min(code.end),
             };
-            if gaps.last() != Some(&around) {
-                gaps.push(around.clone());
-            }
+            has_gaps = true;
             Some(Placed::Between(around))
         })
         .collect();
-    // Gaps ascend, as addresses do.
-    let begins = beginnings(&image, elf, &start, &gaps);
+    let (once, none) = (OnceLock::new(), Beginnings::default());
+    let Beginnings(begins) = match has_gaps {
+        true => { kept.unwrap_or(&once) }.get_or_init(|| Beginnings::of(&image, elf, &start)),
+        false => &none,
+    };
     placed
         .into_iter()
         .zip(addresses)
@@ -104,33 +116,27 @@ enum Placed {
     Between(Range<u64>),
 }
 
-/// The beginnings of functions in `gaps` that the file lists for whatever reason, ascending.
-fn beginnings(image: &Image<'_>, elf: &Elf, start: &start::Start, gaps: &[Range<u64>]) -> Vec<u64> {
-    if gaps.is_empty() {
-        return Vec::new();
+impl Beginnings {
+    fn of(image: &Image<'_>, elf: &Elf, start: &start::Start) -> Self {
+        let mut found: Vec<u64> = start.addresses().collect();
+        found.extend(listed::listed(image));
+        let dynamic = Elf {
+            symbols: None,
+            ..elf.clone()
+        };
+        dynamic.each_function(image.file, |function| {
+            found.extend(function.address.map(|at| at.0));
+        });
+        found.sort_unstable();
+        found.dedup();
+        found.shrink_to_fit();
+        Self(found)
     }
-    let within = |address: u64| {
-        let behind = gaps.partition_point(|gap| gap.start <= address);
-        gaps[..behind]
-            .last()
-            .is_some_and(|gap| gap.contains(&address))
-    };
-    let mut found: Vec<u64> = start.addresses().filter(|&begin| within(begin)).collect();
-    found.extend(
-        listed::listed(image)
-            .into_iter()
-            .filter(|&begin| within(begin)),
-    );
-    let dynamic = Elf {
-        symbols: None,
-        ..elf.clone()
-    };
-    dynamic.each_function(image.file, |function| {
-        found.extend(function.address.map(|at| at.0).filter(|&at| within(at)));
-    });
-    found.sort_unstable();
-    found.dedup();
-    found
+
+    /// The memory that it takes, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(self.0.as_slice())
+    }
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ impl Built {
         addresses.sort_unstable();
         let addresses: Vec<ElfAddress> = addresses.into_iter().map(ElfAddress).collect();
         let elf = Elf::read(&self.stripped).unwrap();
-        functions(&self.stripped, &elf, &addresses)
+        functions(&self.stripped, &elf, &addresses, None)
     }
 }
 

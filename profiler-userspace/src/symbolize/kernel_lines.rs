@@ -323,7 +323,7 @@ fn agree(
         // The build is the same, and there is nothing else to compare.
         return true;
     };
-    let found = symbol_table::look_up(&source.file, &source.elf, table, addresses);
+    let found = symbol_table::look_up(&source.file, &source.elf, table, addresses, None);
     let both = found.of.iter().zip(places).filter_map(|(of, place)| {
         let in_file = readable(&found.names[(*of)?])?;
         Some(in_file == *names[*place].as_ref()?)

@@ -13,6 +13,7 @@ mod ends;
 mod go;
 mod interrupts;
 mod kallsyms;
+mod kept_tables;
 mod kernel;
 mod kernel_function;
 mod kernel_lines;
@@ -186,6 +187,7 @@ pub fn symbolize(
             naming,
             fetch,
             memory: &memory,
+            kept: None,
         };
         name_cache::look_up(names, (objects, index), processes, sources, offsets)
     };
@@ -304,6 +306,7 @@ pub fn name_object(
         naming,
         fetch,
         memory: &MemoryBudget::new(naming.memory),
+        kept: None,
     };
     let named = native::name(&Opened::ours(file), path, &offsets, sources);
     let module = path.file_name().unwrap_or_default();

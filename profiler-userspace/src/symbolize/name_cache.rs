@@ -6,6 +6,7 @@
 //! Never: opens what another file has replaced by the time that it is named; files are opened when they are asked for.
 
 use super::backings::{self, open};
+use super::kept_tables::KeptTables;
 use super::kernel::KernelSymbols;
 use super::locations::{Answer, offsets_of};
 use super::memory_budget::MemoryBudget;
@@ -32,7 +33,10 @@ const A_WHILE: u64 = 60;
 
 /// The names of a recording.
 #[derive(Debug, Default)]
-pub struct NameCache(Mutex<Names>);
+pub struct NameCache {
+    names: Mutex<Names>,
+    kept: KeptTables,
+}
 
 #[derive(Debug, Default)]
 struct Names {
@@ -84,6 +88,7 @@ impl Question {
             naming,
             fetch,
             memory: &memory,
+            kept: None,
         };
         let Self {
             key,
@@ -103,7 +108,7 @@ impl Question {
 impl NameCache {
     /// Poisoning is ignored: what a panic of another thread left stays valid.
     fn lock(&self) -> MutexGuard<'_, Names> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Of how many objects names are still being looked for.
@@ -113,6 +118,7 @@ impl NameCache {
 
     /// Forgets all names. Returns how many.
     pub fn forget(&self) -> usize {
+        self.kept.forget();
         let mut names = self.lock();
         names.objects = HashMap::default();
         std::mem::take(&mut names.places)
@@ -217,15 +223,19 @@ pub(super) fn look_up(
 ) -> Answer {
     let (key, object) = (objects.key(index), objects.get(index));
     let backing = processes.backing(object.backing);
-    let ask = |offsets: &[FileOffset]| {
+    let ask = |offsets: &[FileOffset], sources| {
         backings::answer(object, backing, open(object, processes), sources, offsets)
     };
     let Some(names) = names else {
-        return ask(offsets);
+        return ask(offsets, sources);
+    };
+    let sources = native::Sources {
+        kept: Some(&names.kept),
+        ..sources
     };
     let new = names.lock().meet(key, backing, offsets);
     if !new.is_empty() {
-        let answer = ask(&new);
+        let answer = ask(&new, sources);
         names.lock().learn(Answered {
             key,
             offsets: new,

@@ -24,7 +24,7 @@ use crate::profile::normalized::{
     NormalizedStackIndex, NormalizedWaker, ObjectIndex, WakerIndex,
 };
 use crate::profile::{FrameKind, Unit};
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
 
 /// Contents of a raw recording.
@@ -63,8 +63,9 @@ pub fn store(
         naming: sources.naming,
         fetch: None,
         memory: &MemoryBudget::new(sources.naming.memory),
+        kept: None,
     };
-    let mut named: HashMap<Location, (Location, UnsymbolizedId)> = HashMap::new();
+    let mut named: HashMap<Location, (Location, UnsymbolizedId)> = HashMap::default();
     for (object, offsets) in offsets_of(normalized) {
         let was = |offset: &FileOffset| Location::At {
             object,
@@ -245,6 +246,7 @@ pub fn symbolize_stored(
             naming,
             fetch,
             memory: &memory,
+            kept: None,
         };
         look_up(&objects[index.0 as usize], offsets, sources)
     };

@@ -2,13 +2,14 @@
 //!
 //! In: an open file, where its table is, and addresses. Out: a symbol for each. The table is read once, in
 //! blocks: only the few addresses are sorted, and no part of the file stays in memory. That takes about as
-//! long as reading the table, without the memory of an index. Never trusts the size the table claims.
+//! long as reading the table, without the memory of an index, which only a table has that is asked again and again. Never trusts the size the
+//! table claims.
 
 use crate::object::{Elf, ElfAddress, SymbolTable, read_into};
 use object::elf::{
     SHN_LORESERVE, SHN_UNDEF, SHN_XINDEX, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE, Sym32, Sym64,
 };
-use object::pod::slice_from_all_bytes;
+use object::pod::{from_bytes, slice_from_all_bytes};
 use object::read::elf::Sym;
 use object::{BigEndian, Endianness, LittleEndian};
 use std::fs::File;
@@ -16,6 +17,9 @@ use std::fs::File;
 mod index;
 mod names;
 mod sieve;
+mod sorted;
+
+pub(super) use sorted::Sorted;
 
 use index::Index;
 use sieve::{FEW, Sieve};
@@ -76,12 +80,13 @@ pub(super) struct Found {
 
 /// Finds the symbol of each of `addresses`, which ascend: the innermost symbol that covers it; else the
 /// nearest before it in the same section, if its size is unknown, as in assembly. A symbol of known size is
-/// never stretched over the gap behind it.
+/// never stretched over the gap behind it. `sorted`: the same table, if it was read before.
 pub(super) fn look_up(
     file: &File,
     elf: &Elf,
     table: &SymbolTable,
     addresses: &[ElfAddress],
+    sorted: Option<&Sorted>,
 ) -> Found {
     debug_assert!(addresses.is_sorted());
     let mut nearest = vec![Nearest::default(); addresses.len()];
@@ -92,7 +97,9 @@ pub(super) fn look_up(
         addresses,
     };
     let found = &mut nearest;
+    let near = sorted.and_then(|sorted| sorted.near(addresses));
     let swept = match (elf.layout.wide, elf.layout.endian) {
+        _ if near.is_some() => question.pick(&near.unwrap_or_default(), found),
         (true, Endianness::Little) => question.sweep::<Sym64<_>>(LittleEndian, found),
         (true, Endianness::Big) => question.sweep::<Sym64<_>>(BigEndian, found),
         (false, Endianness::Little) => question.sweep::<Sym32<_>>(LittleEndian, found),
@@ -148,25 +155,11 @@ struct Question<'a> {
 impl Question<'_> {
     /// Reads all symbols and keeps, for each address, those that matter; none if the table is invalid.
     fn sweep<S: Sym>(&self, endian: S::Endian, nearest: &mut [Nearest]) -> Option<()> {
-        let table = &self.table.symbols;
-        let most = table.start.saturating_add(MAX_TABLE_BYTES);
-        let end = table.end.min(most);
         let index = Index::new(self.addresses);
         let mut sieve = Sieve::new(self.addresses, &self.elf.code)?;
         let mut places = [0; FEW];
-        let mut block = vec![0; BLOCK_BYTES];
         let mut claims = 0;
-        let mut at = table.start;
-        while at < end {
-            let wanted = usize::try_from(end - at)
-                .unwrap_or(usize::MAX)
-                .min(BLOCK_BYTES);
-            let read = read_into(self.file, &mut block[..wanted], at);
-            let whole = read - read % size_of::<S>();
-            if whole == 0 {
-                break;
-            }
-            let symbols: &[S] = slice_from_all_bytes(&block[..whole]).ok()?;
+        each_block::<S>(self.file, self.table, |_, symbols| {
             // Linkers write most symbols in ascending order: the last is the nearest, so others need no look.
             for few in symbols.rchunks(FEW) {
                 let kept = sieve.sift(few, endian, &mut places);
@@ -180,10 +173,58 @@ impl Question<'_> {
                     }
                 }
             }
-            at += whole as u64;
+            Some(())
+        })
+    }
+
+    /// As [`sweep`](Self::sweep), but reads no more than these symbols, which are all that may matter.
+    fn pick(&self, numbers: &[u32], nearest: &mut [Nearest]) -> Option<()> {
+        let index = Index::new(self.addresses);
+        let mut sieve = Sieve::new(self.addresses, &self.elf.code)?;
+        let mut claims = 0;
+        for number in numbers {
+            let mut bytes = [0; size_of::<sorted::Symbol>()];
+            let at = u64::from(*number) * bytes.len() as u64;
+            let at = self.table.symbols.start.saturating_add(at);
+            let read = read_into(self.file, &mut bytes, at);
+            let (symbol, _) = from_bytes::<sorted::Symbol>(&bytes[..read]).ok()?;
+            if let Some(function) = function(symbol, LittleEndian) {
+                claims += claim(&function, self.elf, &index, &mut sieve, nearest);
+            }
+            if claims > MAX_CLAIMS {
+                return None;
+            }
         }
         Some(())
     }
+}
+
+/// Calls `visit` with all symbols of a table, many at a time, and with the number of the first of them; none if that is none, or the table
+/// is invalid.
+fn each_block<S: Sym>(
+    file: &File,
+    table: &SymbolTable,
+    mut visit: impl FnMut(u64, &[S]) -> Option<()>,
+) -> Option<()> {
+    let table = &table.symbols;
+    let most = table.start.saturating_add(MAX_TABLE_BYTES);
+    let end = table.end.min(most);
+    let mut block = vec![0; BLOCK_BYTES];
+    let mut at = table.start;
+    while at < end {
+        let wanted = usize::try_from(end - at)
+            .unwrap_or(usize::MAX)
+            .min(BLOCK_BYTES);
+        let read = read_into(file, &mut block[..wanted], at);
+        let whole = read - read % size_of::<S>();
+        if whole == 0 {
+            break;
+        }
+        let symbols: &[S] = slice_from_all_bytes(&block[..whole]).ok()?;
+        visit((at - table.start) / size_of::<S>() as u64, symbols)?;
+        at += whole as u64;
+    }
+    Some(())
 }
 
 /// The function of a symbol, if it is a function defined here.

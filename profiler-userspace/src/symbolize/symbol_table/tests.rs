@@ -80,7 +80,12 @@ fn names_of(entries: &[Entry], addresses: &[u64]) -> Vec<Option<String>> {
 fn names_in(elf: &Elf, entries: &[Entry], addresses: &[u64]) -> Vec<Option<String>> {
     let (file, table) = written(entries);
     let addresses: Vec<ElfAddress> = addresses.iter().copied().map(ElfAddress).collect();
-    let found = look_up(&file, elf, &table, &addresses);
+    let found = look_up(&file, elf, &table, &addresses, None);
+    let sorted = Sorted::read(&file, elf, &table);
+    if let Some(sorted) = &sorted {
+        let again = look_up(&file, elf, &table, &addresses, Some(sorted));
+        assert_eq!(again, found, "in the order of addresses");
+    }
     let name = |index: usize| String::from_utf8(found.names[index].clone()).unwrap();
     found.of.iter().map(|of| of.map(name)).collect()
 }
@@ -248,6 +253,7 @@ fn a_symbol_table_with_wrong_sizes_is_harmless() {
             &elf(),
             &SymbolTable { symbols, names },
             &[ElfAddress(0x1000)],
+            None,
         )
     };
     assert_eq!(
@@ -296,7 +302,7 @@ fn symbols_of_32_bit_objects_are_read() {
     let mut elf = elf();
     elf.layout.wide = false;
     assert_eq!(
-        look_up(&file, &elf, &table, &[ElfAddress(0x100f)]).names,
+        look_up(&file, &elf, &table, &[ElfAddress(0x100f)], None).names,
         [b"old"]
     );
 }
@@ -396,6 +402,9 @@ proptest! {
         elf.layout.wide = wide;
         elf.code[1] = Some(0..u64::MAX);
         let addresses: Vec<ElfAddress> = addresses.into_iter().map(ElfAddress).collect();
-        look_up(&file, &elf, &table, &addresses);
+        look_up(&file, &elf, &table, &addresses, None);
+        if let Some(sorted) = Sorted::read(&file, &elf, &table) {
+            look_up(&file, &elf, &table, &addresses, Some(&sorted));
+        }
     }
 }

@@ -33,6 +33,7 @@ fn symbols(shop: &Workshop, program: &Path, function: &str, naming: &Naming) -> 
         naming,
         fetch: None,
         memory: &MEMORY,
+        kept: None,
     };
     let named = native::name(&opened, &below, &offsets, sources);
     let function = |symbol: Symbol| match symbol {

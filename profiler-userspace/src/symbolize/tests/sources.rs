@@ -17,6 +17,7 @@ pub(super) const HERE: Sources<'static> = Sources {
     naming: &USUAL,
     fetch: None,
     memory: &MEMORY,
+    kept: None,
 };
 
 pub(super) static MEMORY: MemoryBudget = MemoryBudget::new(USUAL_MEMORY);
