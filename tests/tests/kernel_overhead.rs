@@ -119,6 +119,29 @@ fn samples_and_waits_beside_them_keep_to_one_budget() {
     assert!(line.contains(" Hz and a wait of each thread in "), "{line}");
 }
 
+#[kernel_test(timing)]
+fn no_sample_is_given_up_for_waits_and_new_programs() {
+    let _others = [
+        Program::c("waits").start(&["100", "200"]),
+        Program::c("forkstorm").start(&["200", "2000", "20"]),
+    ];
+    let folder = tempfile::tempdir().expect("a folder");
+    let flags = "-a -F 19 --max-overhead 2% -d 15 -f -v --off-cpu-output waits.folded";
+    let run = Invocation::new(flags).within(folder.path()).run();
+    let run = run.expect_code(0);
+    let line = overhead(&run);
+    // Whatever waits had to give up, samples cost less than their part.
+    let rates: Vec<&str> = line.split(" Hz").collect();
+    let (_, before) = rates.split_last().expect("there is one");
+    assert!(before.len() > 2, "{line}");
+    assert!(
+        before.iter().all(|before| before.ends_with(" 19.0")),
+        "{line}"
+    );
+    run.balance().assert_lossless();
+    run.balance_of("off-CPU").assert_lossless();
+}
+
 #[kernel_test]
 fn a_limit_of_memory_is_kept_and_costs_no_samples() {
     let _others = Program::c("deep").start(&["500"]);

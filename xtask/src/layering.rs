@@ -19,12 +19,12 @@ report: debuginfod object plan probe process profile symbolize text unwind usage
 targets: machine object overhead plan probe process profile symbolize
 plan: clock debuginfod diff output probe profile send store symbolize
 kernel: cgroups machine probe process profile targets unwind
-symbolize: allocator code object process profile
+symbolize: allocator code object process profile usage
 parquet_schema:
 input: allocator clock parquet_schema pprof profile text
 live: output profile text
 output: caller diff parquet_schema pprof profile text
-unwind: code kernel object process profile runtime targets
+unwind: code kernel object process profile runtime targets usage
 runtime: object process profile
 code: object
 probe: output profile

@@ -37,9 +37,9 @@ pub(crate) trait WindowSink: Send {
     /// When it cannot be written.
     fn window(&mut self, window: &mut WindowProfile<'_>) -> Result<()>;
 
-    /// Gives up names that were kept for later windows. Returns how many.
-    fn forget(&mut self) -> usize {
-        0
+    /// The names that are kept for later windows; none where none are.
+    fn names(&self) -> Option<&NameCache> {
+        None
     }
 
     /// Takes the last window, and ends.
@@ -209,8 +209,25 @@ impl Pipeline {
     }
 
     /// Gives up names that are kept for later windows. Returns how many.
-    pub(crate) fn forget(&mut self) -> usize {
-        self.sink.forget()
+    pub(crate) fn forget(&self) -> usize {
+        self.sink.names().map_or(0, NameCache::forget)
+    }
+
+    /// Limits looking for names, while sampling goes on, to this share of one CPU.
+    pub(crate) fn limit_names(&self, share: f64) {
+        if let Some(names) = self.sink.names() {
+            names.limit(share);
+        }
+    }
+
+    /// How often the names of places were not looked for, because that had taken as long as it may.
+    pub(crate) fn names_put_off(&self) -> u64 {
+        self.sink.names().map_or(0, NameCache::put_off)
+    }
+
+    /// The CPU time that looking for names took.
+    pub(crate) fn spent_on_names(&self) -> Duration {
+        self.sink.names().map_or(Duration::ZERO, NameCache::spent)
     }
 
     /// Passes on the window that ends now: `until` from the recording's beginning.

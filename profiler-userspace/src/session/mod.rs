@@ -190,7 +190,7 @@ async fn record(plan: &Plan, check: &dyn Fn() -> Result<(), String>) -> Result<O
     signals.live.end();
     let stop = stop?;
     recording_info.ended(stop, session.elapsed());
-    for finding in session.changes(&plan) {
+    for finding in session.changes(&plan, &pipeline) {
         recording_info.remark(finding);
     }
     let picture = plan.all_outputs().find_map(Output::picture);

@@ -1,7 +1,6 @@
-//! Rates of events that are lowered together.
+//! Rates of events that are lowered.
 //!
-//! In: events, and a share of their rates. Out: the share of each event's own, and how often waits are looked at; the least share there
-//! is. Pure.
+//! In: an event, and a share of its rate. Out: its period, and how often waits are looked at; the least share there is. Pure.
 
 use crate::plan::{Event, Sampling};
 use crate::probe::Waits;
@@ -74,37 +73,19 @@ fn longest_wait_period(waits: &Waits) -> Duration {
     waits.wait_sample_period.max(LONGEST_WAIT_PERIOD)
 }
 
-/// The share of its own rate at which an event is when that of all is `rate`: all are lowered at once, each down to its own least.
-pub(super) fn share(event: &Event, events: &[Event], rate: f64) -> f64 {
-    let (own, all) = (floor_of(event), floor(events));
-    if all >= 1.0 {
-        return 1.0;
+/// The period of an event that has one, at this share of its rate, in seconds.
+pub(super) fn period(event: &Event, share: f64) -> f64 {
+    match event.sampling {
+        // None of a wait is left out at a change.
+        _ if event.probe.waits().is_some() => 0.0,
+        Sampling::Frequency(hz) => 1.0 / (hz as f64 * share),
+        Sampling::Period(ns) if event.perf_event().is_clock() => ns as f64 / 1e9 / share,
+        Sampling::Period(_) => 0.0,
     }
-    rate.powf(own.ln() / all.ln()).clamp(own, 1.0)
-}
-
-/// The longest period of an event that has one, at this share of the rates, in seconds.
-pub(super) fn longest_period(events: &[Event], rate: f64) -> f64 {
-    let of_event = |event: &Event| {
-        let share = share(event, events, rate);
-        match event.sampling {
-            // None of a wait is left out at a change.
-            _ if event.probe.waits().is_some() => 0.0,
-            Sampling::Frequency(hz) => 1.0 / (hz as f64 * share),
-            Sampling::Period(ns) if event.perf_event().is_clock() => ns as f64 / 1e9 / share,
-            Sampling::Period(_) => 0.0,
-        }
-    };
-    events.iter().map(of_event).fold(0.0, f64::max)
-}
-
-/// The least share of the rates, at which each event is at its own least.
-pub(super) fn floor(events: &[Event]) -> f64 {
-    events.iter().map(floor_of).fold(1.0, f64::min)
 }
 
 /// The least share of its rate at which an event is sampled often enough.
-fn floor_of(event: &Event) -> f64 {
+pub(super) fn floor(event: &Event) -> f64 {
     let share = match (event.probe.waits(), event.sampling) {
         (Some(waits), _) => {
             let period = waits.wait_sample_period.max(ALL_WAITS);
@@ -143,38 +124,6 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn one_event_has_the_rate_of_all() {
-        for events in [
-            vec![event(Probe::OnCpu, 99)],
-            vec![waits(Duration::ZERO)],
-            vec![waits(Duration::from_millis(1))],
-        ] {
-            let least = floor(&events);
-            for rate in [1.0, 0.5, least] {
-                let got = share(&events[0], &events, rate);
-                assert!((got / rate - 1.0).abs() < 1e-9, "{got} for {rate}");
-            }
-        }
-    }
-
-    #[test]
-    fn several_events_reach_their_least_rates_together() {
-        let events = [event(Probe::OnCpu, 100), waits(Duration::ZERO)];
-        let shares = |rate| (events.each_ref()).map(|event| share(event, &events, rate));
-        assert_eq!(shares(1.0), [1.0, 1.0]);
-        let [samples, waited] = shares(floor(&events));
-        let least = 1e-3 * FEWEST_FIRST;
-        assert!((samples - 0.01).abs() < 1e-9 && (waited - least).abs() < 1e-9);
-        // Both go down all the way.
-        let [samples, waited] = shares(floor(&events).sqrt());
-        assert!((samples - 0.1).abs() < 1e-9, "{samples}");
-        assert!((waited - least.sqrt()).abs() < 1e-9, "{waited}");
-        // An event that has the least rate already stays there.
-        let slow = [event(Probe::OnCpu, 1), waits(Duration::ZERO)];
-        assert_eq!(share(&slow[0], &slow, 1e-3), 1.0);
-    }
-
-    #[test]
     fn waits_are_looked_at_within_their_bounds() {
         let (all, some) = (waits(Duration::ZERO), waits(Duration::from_millis(2)));
         let at = |event: &Event, share| {
@@ -187,12 +136,12 @@ pub(super) mod tests {
         assert_eq!(at(&some, 0.5), (Duration::from_millis(4), 1.0));
         assert_eq!(at(&all, 1e-3 / 4.0), (LONGEST_WAIT_PERIOD, 0.25));
         for event in [all, some] {
-            let (period, first) = at(&event, floor_of(&event));
+            let (period, first) = at(&event, floor(&event));
             assert_eq!(period, LONGEST_WAIT_PERIOD);
             assert!((first / FEWEST_FIRST - 1.0).abs() < 1e-6, "{first}");
         }
         let slow = waits(Duration::from_millis(500));
-        assert_eq!(at(&slow, floor_of(&slow)).0, Duration::from_millis(500));
+        assert_eq!(at(&slow, floor(&slow)).0, Duration::from_millis(500));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use super::collector::Collector;
 use super::cpus::CpuWatch;
 use super::events::EventHandler;
-use super::governor::Governor;
+use super::governor::{Governor, Workers};
 use super::launch::Running;
 use super::memory::MemoryWatch;
 use super::signals::Signals;
@@ -85,10 +85,11 @@ impl Session {
     }
 
     /// Changes of the machine meanwhile.
-    pub(super) fn changes(&self, plan: &Plan) -> Vec<Finding> {
+    pub(super) fn changes(&self, plan: &Plan, pipeline: &Pipeline) -> Vec<Finding> {
         let tables = self.handler.loader.as_ref();
         let governor = self.governor.iter();
-        let overhead = governor.map(|governor| governor.finding(plan, &self.kernel, tables));
+        let workers = Workers { tables, pipeline };
+        let overhead = governor.map(|governor| governor.finding(plan, &self.kernel, workers));
         let memory = self.memory.iter().map(|memory| memory.finding(tables));
         overhead.chain(memory).chain(self.cpus.findings()).collect()
     }
@@ -103,7 +104,9 @@ impl Session {
         pipeline: &mut Pipeline,
         check: &dyn Fn() -> Result<(), String>,
     ) -> Result<Stop> {
-        self.governor = Governor::begin(plan, &self.kernel, self.handler.loader.as_ref());
+        let tables = self.handler.loader.as_ref();
+        let workers = Workers { tables, pipeline };
+        self.governor = Governor::begin(plan, &self.kernel, workers);
         let progress = Progress::new(
             plan.duration,
             plan.verbosity.quiet || plan.live || plan.service.is_some(),
@@ -160,7 +163,9 @@ impl Session {
                     self.cpus.follow(&mut self.kernel, self.started.elapsed());
                     signals.live.say(&self.follow_runtimes());
                     if let Some(governor) = &mut self.governor {
-                        governor.follow(plan, &mut self.kernel, self.handler.loader.as_ref())?;
+                        let tables = self.handler.loader.as_ref();
+                        let workers = Workers { tables, pipeline };
+                        governor.follow(plan, &mut self.kernel, workers)?;
                     }
                     if let Some(memory) = &mut self.memory {
                         memory.follow(&self.kernel, self.handler.loader.as_ref(), pipeline);

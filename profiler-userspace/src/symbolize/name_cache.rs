@@ -18,9 +18,11 @@ use crate::object::{ElfAddress, Fetch, FileOffset};
 use crate::process::{Backing, Opened, Processes, Unreachable};
 use crate::profile::normalized::{Location, NormalizedProfile, ObjectIndex};
 use crate::profile::{Profile, Unit};
+use crate::usage::{Budget, Limit};
 use foldhash::HashMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// With more places than this, those in objects that have not been seen for a while are forgotten.
 const MANY_PLACES: usize = 1 << 17;
@@ -31,10 +33,15 @@ const MOST_PLACES: usize = 1 << 19;
 /// Objects that were not seen in so many windows have not been seen for a while.
 const A_WHILE: u64 = 60;
 
+/// Where looking for names is limited to a share of the time, it may take as much as in so long at first: nothing has a name yet.
+const FIRST: Duration = Duration::from_secs(600);
+
 /// The names of a recording.
 #[derive(Debug, Default)]
 pub struct NameCache {
     names: Mutex<Names>,
+    /// Of the CPU time that looking for them takes.
+    limit: Limit,
     kept: KeptTables,
 }
 
@@ -47,6 +54,8 @@ struct Names {
     windows: u64,
     /// How many questions are not answered.
     open: usize,
+    /// How often the names of places were not looked for, because that had taken as long as it may.
+    put_off: u64,
 }
 
 #[derive(Debug)]
@@ -116,6 +125,22 @@ impl NameCache {
         self.lock().open
     }
 
+    /// Limits looking for names to this share of one CPU from now on.
+    pub(crate) fn limit(&self, share: f64) {
+        let first = FIRST.mul_f64(share);
+        self.limit.set(Budget::new(first, share));
+    }
+
+    /// The CPU time that looking for names took.
+    pub(crate) fn spent(&self) -> Duration {
+        self.limit.spent()
+    }
+
+    /// How often the names of places were not looked for, because that had taken as long as it may.
+    pub(crate) fn put_off(&self) -> u64 {
+        self.lock().put_off
+    }
+
     /// Forgets all names. Returns how many.
     pub fn forget(&self) -> usize {
         self.kept.forget();
@@ -169,6 +194,11 @@ impl NameCache {
         // Most names first: a few places of a large object may take as long.
         questions.sort_by_key(|question| std::cmp::Reverse(question.offsets.len()));
         questions
+    }
+
+    /// Takes in an answer, and the CPU time that this thread takes for it.
+    pub fn learn_counted(&self, answer: impl FnOnce() -> Answered) {
+        self.learn(self.limit.spend(answer));
     }
 
     /// Takes in an answer.
@@ -234,8 +264,10 @@ pub(super) fn look_up(
         ..sources
     };
     let new = names.lock().meet(key, backing, offsets);
-    if !new.is_empty() {
-        let answer = ask(&new, sources);
+    if !new.is_empty() && !names.limit.has_time() {
+        names.lock().put_off(key, &new);
+    } else if !new.is_empty() {
+        let answer = names.limit.spend(|| ask(&new, sources));
         names.lock().learn(Answered {
             key,
             offsets: new,
@@ -265,6 +297,17 @@ impl Names {
             .extend(new.iter().map(|offset| (*offset, None)));
         self.places += new.len();
         new
+    }
+
+    /// Leaves places without names, which are asked for when they are seen again.
+    fn put_off(&mut self, key: Key, offsets: &[FileOffset]) {
+        self.put_off += offsets.len() as u64;
+        self.places -= offsets.len();
+        if let Some(known) = self.objects.get_mut(&key) {
+            for offset in offsets {
+                known.places.remove(offset);
+            }
+        }
     }
 
     fn learn(&mut self, answered: Answered) {

@@ -208,8 +208,8 @@ impl WindowSink for Sent {
         Ok(())
     }
 
-    fn forget(&mut self) -> usize {
-        self.names.forget()
+    fn names(&self) -> Option<&NameCache> {
+        Some(&self.names)
     }
 
     fn end(mut self: Box<Self>, mut ended: Ended<'_>) -> Result<Report> {

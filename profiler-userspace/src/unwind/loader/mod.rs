@@ -4,7 +4,6 @@
 //! In: processes, and files that the kernel half does not know. Out: jobs for the workers. Each file is opened once; one that
 //! cannot be opened is tried again when it is met again. Never names the kernel: it is given a [`TableStore`].
 
-mod budget;
 mod cache;
 mod queue;
 mod store;
@@ -156,7 +155,7 @@ impl<S: TableStore> TableLoader<S> {
         );
     }
 
-    /// Loads what a process that was seen maps.
+    /// Loads what a process that was seen maps. Says whether any of that was not loaded before.
     pub(crate) fn load_process(
         &mut self,
         keys: &mut impl CodeKeys,

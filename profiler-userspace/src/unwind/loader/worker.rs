@@ -3,7 +3,6 @@
 //! In: jobs. Out: tables in the kernel, and [`Loaded`], which counts them. A file that is no object, or has no unwind
 //! instructions, is published as such and walked by frame pointers.
 
-use super::budget::{Budget, thread_time};
 use super::cache::{self, Loaded, TableCache};
 use super::queue::{Job, JobQueue, Priority, Wanted};
 use super::{TableStore, lock};
@@ -12,13 +11,23 @@ use crate::runtime::{self, Detected};
 use crate::unwind::functions::Functions;
 use crate::unwind::index;
 use crate::unwind::{Depth, UnwindTable};
+use crate::usage::{Budget, Limit};
 use profiler_common::abi::{CodeKey, READ_TOGETHER_BITS};
 use std::fs::File;
 use std::ops::Range;
+use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+
+/// So long reading the code of functions may take at first.
+const FIRST: Duration = Duration::from_millis(100);
+
+/// And so large a share of the time since then.
+const SHARE: f64 = 0.01;
+
+/// How often it is looked whether there is time again for tables.
+const GLANCE: Duration = Duration::from_millis(50);
 
 /// How often tables are looked for that nobody uses any more.
 const LOOK: Duration = Duration::from_secs(60);
@@ -29,38 +38,18 @@ pub(super) struct Workers<S: TableStore> {
     cache: Arc<Mutex<TableCache<S>>>,
     budget: Arc<Mutex<Budget>>,
     limit: Arc<Limit>,
+    /// How often a job had to wait for that.
+    put_off: Arc<AtomicUsize>,
 }
 
-/// Limit on the CPU time of all jobs, once there is one.
-#[derive(Default)]
-struct Limit {
-    budget: Mutex<Option<Budget>>,
-    spent_ns: AtomicU64,
-    put_off: AtomicUsize,
-}
-
-impl Limit {
-    /// How often it is looked whether there is time again.
-    const GLANCE: Duration = Duration::from_millis(50);
-
-    /// Returns when there is time for a job.
-    fn wait(&self) {
-        let has_time = || lock(&self.budget).as_ref().is_none_or(Budget::has_time);
-        if has_time() {
-            return;
-        }
-        self.put_off.fetch_add(1, Relaxed);
-        while !has_time() {
-            std::thread::sleep(Self::GLANCE);
-        }
+/// Returns when there is time for a job.
+fn wait(limit: &Limit, put_off: &AtomicUsize) {
+    if limit.has_time() {
+        return;
     }
-
-    /// Counts what a job took.
-    fn add(&self, spent: Duration) {
-        self.spent_ns.fetch_add(spent.as_nanos() as u64, Relaxed);
-        if let Some(budget) = &mut *lock(&self.budget) {
-            budget.add(spent);
-        }
+    put_off.fetch_add(1, Relaxed);
+    while !limit.has_time() {
+        std::thread::sleep(GLANCE);
     }
 }
 
@@ -74,8 +63,9 @@ impl<S: TableStore> Workers<S> {
         let workers = Self {
             queue: Arc::new(JobQueue::default()),
             cache: Arc::new(Mutex::new(TableCache::new(store))),
-            budget: Arc::new(Mutex::new(Budget::of_functions())),
+            budget: Arc::new(Mutex::new(Budget::new(FIRST, SHARE))),
             limit: Arc::default(),
+            put_off: Arc::default(),
         };
         workers.spawn("unwind-tables", Priority::Low)?;
         workers.spawn("unwind-urgent", Priority::High)?;
@@ -85,6 +75,7 @@ impl<S: TableStore> Workers<S> {
     fn spawn(&self, name: &str, least: Priority) -> std::io::Result<()> {
         let (queue, cache) = (Arc::clone(&self.queue), Arc::clone(&self.cache));
         let (budget, limit) = (Arc::clone(&self.budget), Arc::clone(&self.limit));
+        let put_off = Arc::clone(&self.put_off);
         // Nobody waits for its end: what it does is of no use once sampling is over.
         let _thread = std::thread::Builder::new()
             .name(name.to_owned())
@@ -99,9 +90,8 @@ impl<S: TableStore> Workers<S> {
                         }
                     }
                     let Some(job) = job else { continue };
-                    limit.wait();
-                    let before = thread_time();
-                    match &job.wanted {
+                    wait(&limit, &put_off);
+                    limit.spend(|| match &job.wanted {
                         Wanted::Table(depth, positions) => {
                             make_table(&job, *depth, &cache);
                             read_descriptions(&job, positions, &cache);
@@ -116,8 +106,7 @@ impl<S: TableStore> Workers<S> {
                         Wanted::Functions(positions) => {
                             read_functions(&job, positions, &cache, &mut lock(&budget));
                         }
-                    }
-                    limit.add(thread_time().saturating_sub(before));
+                    });
                 }
             })?;
         Ok(())
@@ -145,7 +134,7 @@ impl<S: TableStore> Workers<S> {
 
     /// Limits jobs to this share of one CPU from now on.
     pub(super) fn limit(&self, share: f64) {
-        *lock(&self.limit.budget) = Some(Budget::new(Duration::ZERO, share));
+        self.limit.set(Budget::new(Duration::ZERO, share));
     }
 
     /// Has tables take no more memory in the kernel than now.
@@ -155,13 +144,13 @@ impl<S: TableStore> Workers<S> {
 
     /// The CPU time that jobs have taken.
     pub(super) fn spent(&self) -> Duration {
-        Duration::from_nanos(self.limit.spent_ns.load(Relaxed))
+        self.limit.spent()
     }
 
     /// Totals of what is in place by now.
     pub(super) fn loaded(&self) -> Loaded {
         Loaded {
-            put_off: self.limit.put_off.load(Relaxed),
+            put_off: self.put_off.load(Relaxed),
             ..lock(&self.cache).loaded()
         }
     }

@@ -39,7 +39,7 @@ impl Naming {
                 let began = Instant::now();
                 // Those that have come meanwhile are answered before anybody hears of it, unless that takes long.
                 while let Some(question) = next.take() {
-                    names.learn(question.answer(&naming, fetch));
+                    names.learn_counted(|| question.answer(&naming, fetch));
                     if began.elapsed() < PATIENCE {
                         next = asked.try_recv().ok();
                     }

@@ -1,5 +1,9 @@
 //! CPU time and memory that this process uses.
 
+mod budget;
+
+pub(crate) use budget::{Budget, Limit};
+
 use std::time::Duration;
 
 /// The CPU time of this process up to now.
