@@ -8,6 +8,7 @@ use profiler_common::abi::CodeKey;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::ops::{Deref, Range};
+use std::os::unix::fs::MetadataExt as _;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -73,6 +74,13 @@ pub(super) struct Job {
     pub(super) wanted: Wanted,
     /// About how much there is to do: the file's size in bytes.
     size: u64,
+    /// Whether its file had a name when it was asked for.
+    had_name: bool,
+}
+
+/// Whether a file is in a folder.
+fn has_name(file: &File) -> bool {
+    file.metadata().is_ok_and(|status| status.nlink() > 0)
 }
 
 /// Files of this size and more are alike, in bytes: what takes long in them is not known before.
@@ -91,10 +99,16 @@ impl Job {
         };
         Self {
             key,
+            had_name: has_name(&file),
             file,
             wanted,
             size: bytes.min(LARGE_BYTES),
         }
+    }
+
+    /// Whether its file was removed since it was asked for.
+    pub(super) fn was_removed(&self) -> bool {
+        self.had_name && !has_name(&self.file)
     }
 }
 
@@ -136,6 +150,7 @@ impl State {
             file,
             mut wanted,
             size,
+            had_name,
         } = job;
         let of_file = |waiting: &&mut Job| waiting.key == key;
         for waiting in self.jobs(priority).iter_mut().filter(of_file) {
@@ -149,6 +164,7 @@ impl State {
             file,
             wanted,
             size,
+            had_name,
         })
     }
 
@@ -323,6 +339,16 @@ mod tests {
         }
         let order: [u64; 4] = std::array::from_fn(|_| pop(&queue, Priority::Low).key.inode);
         assert_eq!(order, [4, 2, 3, 1]);
+    }
+
+    #[test]
+    fn a_file_that_is_removed_meanwhile_is_told_from_one_that_never_had_a_name() {
+        let of = |file: &File| Job::new(job(1).key, file.try_clone().unwrap(), job(1).wanted);
+        let named = tempfile::NamedTempFile::new().unwrap();
+        let (with, without) = (of(named.as_file()), of(&tempfile::tempfile().unwrap()));
+        assert!(!with.was_removed() && !without.was_removed());
+        named.close().unwrap();
+        assert!(with.was_removed() && !without.was_removed());
     }
 
     #[test]

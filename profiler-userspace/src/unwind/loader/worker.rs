@@ -26,6 +26,9 @@ const FIRST: Duration = Duration::from_millis(100);
 /// And so large a share of the time since then.
 const SHARE: f64 = 0.01;
 
+/// Where all jobs are limited, so much of that is for the code of functions: walks go on without it.
+const FUNCTIONS: f64 = 0.25;
+
 /// How often it is looked whether there is time again for tables.
 const GLANCE: Duration = Duration::from_millis(50);
 
@@ -42,15 +45,17 @@ pub(super) struct Workers<S: TableStore> {
     put_off: Arc<AtomicUsize>,
 }
 
-/// Returns when there is time for a job.
-fn wait(limit: &Limit, put_off: &AtomicUsize) {
+/// Returns when there is time for a job: whether it is still worth it. A file that was removed meanwhile ran for a moment in all
+/// likelihood; if it still runs, it is announced again.
+fn wait(limit: &Limit, put_off: &AtomicUsize, job: &Job) -> bool {
     if limit.has_time() {
-        return;
+        return true;
     }
     put_off.fetch_add(1, Relaxed);
     while !limit.has_time() {
         std::thread::sleep(GLANCE);
     }
+    matches!(job.wanted, Wanted::Copy(_)) || !job.was_removed()
 }
 
 impl<S: TableStore> Workers<S> {
@@ -90,7 +95,9 @@ impl<S: TableStore> Workers<S> {
                         }
                     }
                     let Some(job) = job else { continue };
-                    wait(&limit, &put_off);
+                    if !wait(&limit, &put_off, &job) {
+                        continue;
+                    }
                     limit.spend(|| match &job.wanted {
                         Wanted::Table(depth, positions) => {
                             make_table(&job, *depth, &cache);
@@ -135,6 +142,7 @@ impl<S: TableStore> Workers<S> {
     /// Limits jobs to this share of one CPU from now on.
     pub(super) fn limit(&self, share: f64) {
         self.limit.set(Budget::new(Duration::ZERO, share));
+        *lock(&self.budget) = Budget::new(FIRST.mul_f64(FUNCTIONS), share * FUNCTIONS);
     }
 
     /// Has tables take no more memory in the kernel than now.
