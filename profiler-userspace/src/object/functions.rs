@@ -1,11 +1,12 @@
-//! Finds functions by name.
+//! Finds functions and variables by name.
 //!
-//! In: an open file and its tables. Out: each function in its symbol tables. Never trusts the size a
-//! table claims: reading stops at a limit.
+//! In: an open file and its tables. Out: each function in its symbol tables, or variables that have names of some kind. Never trusts
+//! the size a table claims: reading stops at a limit.
 
 use super::{Elf, ElfAddress, Layout, SymbolTable};
+use foldhash::HashMap;
 use object::Endianness;
-use object::elf::{SHN_UNDEF, STT_FUNC, STT_GNU_IFUNC, Sym32, Sym64};
+use object::elf::{SHN_UNDEF, STT_FUNC, STT_GNU_IFUNC, STT_OBJECT, Sym32, Sym64};
 use object::pod::slice_from_all_bytes;
 use object::read::elf::Sym;
 use std::fs::File;
@@ -19,7 +20,7 @@ const MAX_TABLE_BYTES: u64 = 256 << 20;
 /// How much of a string table is read at most, in bytes. The largest browser's has 50 MB.
 const MAX_NAMES_BYTES: u64 = 128 << 20;
 
-/// One function in a symbol table.
+/// One function, or variable, in a symbol table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Function<'a> {
     /// Its name before demangling.
@@ -37,13 +38,43 @@ impl Elf {
     /// and come twice.
     pub fn each_function(&self, file: &File, mut visit: impl FnMut(Function<'_>)) {
         for table in [&self.symbols, &self.dynamic_symbols].into_iter().flatten() {
-            let names = read(file, &table.names, MAX_NAMES_BYTES);
-            let symbols = read(file, &table.symbols, MAX_TABLE_BYTES);
-            if self.layout.wide {
-                each::<Sym64<Endianness>>(&symbols, &names, self.layout, &mut visit);
-            } else {
-                each::<Sym32<Endianness>>(&symbols, &names, self.layout, &mut visit);
-            }
+            let kinds = &[STT_FUNC, STT_GNU_IFUNC];
+            self.each_of(kinds, file, table, &mut visit);
+        }
+    }
+
+    /// The addresses of variables, which the file need not export, by their names, as far as these begin like one of `prefixes`. Takes
+    /// long: a program may have millions of symbols.
+    pub fn hidden_variables(&self, file: &File, prefixes: &[&str]) -> HashMap<String, ElfAddress> {
+        let mut found = HashMap::default();
+        if let Some(table) = &self.symbols {
+            self.each_of(&[STT_OBJECT], file, table, &mut |variable| {
+                let mut prefixes = prefixes.iter();
+                if prefixes.any(|prefix| variable.name.starts_with(prefix.as_bytes()))
+                    && let (Ok(name), Some(address)) =
+                        (str::from_utf8(variable.name), variable.address)
+                {
+                    found.insert(name.to_owned(), address);
+                }
+            });
+        }
+        found
+    }
+
+    /// Calls `visit` for each symbol of a table that is of one of these kinds (`STT_…`).
+    fn each_of(
+        &self,
+        kinds: &[u8],
+        file: &File,
+        table: &SymbolTable,
+        visit: &mut impl FnMut(Function<'_>),
+    ) {
+        let names = read(file, &table.names, MAX_NAMES_BYTES);
+        let symbols = read(file, &table.symbols, MAX_TABLE_BYTES);
+        if self.layout.wide {
+            each::<Sym64<Endianness>>(&symbols, &names, self.layout, kinds, visit);
+        } else {
+            each::<Sym32<Endianness>>(&symbols, &names, self.layout, kinds, visit);
         }
     }
 
@@ -58,6 +89,7 @@ fn each<S: Sym<Endian = Endianness>>(
     symbols: &[u8],
     names: &[u8],
     layout: Layout,
+    kinds: &[u8],
     visit: &mut impl FnMut(Function<'_>),
 ) {
     let whole = symbols.len() - symbols.len() % size_of::<S>();
@@ -65,7 +97,7 @@ fn each<S: Sym<Endian = Endianness>>(
     for symbol in symbols {
         let endian = layout.endian;
         let kind = symbol.st_type();
-        if !matches!(kind, STT_FUNC | STT_GNU_IFUNC) {
+        if !kinds.contains(&kind) {
             continue;
         }
         let Some(name) = usize::try_from(symbol.st_name(endian))
@@ -135,6 +167,17 @@ mod tests {
     }
 
     #[test]
+    fn variables_that_are_not_exported_are_found_by_how_their_names_begin() {
+        let file = File::open("/proc/self/exe").unwrap();
+        let elf = Elf::read(&file).unwrap();
+        // Every program has it, for destructors (`crtstuff.c` of GCC), and none exports it.
+        let found = elf.hidden_variables(&file, &["__dso_hand", "no name"]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(elf.segments.offset(found["__dso_handle"]).is_some());
+        assert!(elf.hidden_variables(&file, &["__dso_handle_"]).is_empty());
+    }
+
+    #[test]
     fn an_oversized_symbol_table_is_read_to_the_files_end() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"\0one\0two").unwrap();
@@ -146,7 +189,7 @@ mod tests {
             wide: true,
             endian: Endianness::Little,
         };
-        each::<Sym64<Endianness>>(&[0xff; 50], b"x", layout, &mut |_| seen += 1);
+        each::<Sym64<Endianness>>(&[0xff; 50], b"x", layout, &[15], &mut |_| seen += 1);
         assert_eq!(seen, 0);
     }
 }

@@ -1,7 +1,7 @@
 //! V8 of Node 18 to 26: how it is recognized, which functions are glue.
 //!
-//! In: an object's file. Out: a descriptor. V8 exports numbers for debuggers, `v8dbg_…`, which say where fields are. Its builtins are
-//! one piece of code that nothing describes.
+//! In: an object's file. Out: a descriptor. V8 has numbers for debuggers, `v8dbg_…`, which say where fields are: exported, or in the
+//! symbol table alone. Its builtins are one piece of code that nothing describes.
 
 mod heap;
 mod names;
@@ -15,7 +15,8 @@ pub(super) use stretch::Heads;
 
 use super::cold::{extent, starts};
 use super::{Detected, Glue, Words};
-use crate::object::Image;
+use crate::object::{Elf, ElfAddress, Image};
+use foldhash::HashMap;
 use heap::{Heap, Layout};
 use profiler_common::runtime::Described as _;
 use profiler_common::runtime::{
@@ -48,34 +49,93 @@ pub(super) const GLUE: Glue = Glue {
     has_loop: false,
 };
 
+/// Every V8 has it for programs that it is part of, which export it for their extensions.
+const OF_EVERY_V8: &str = "_ZN2v82V810GetVersionEv";
+/// With what the names of numbers for debuggers begin, and that of one of them.
+const FOR_DEBUGGERS: &str = "v8dbg_";
+const ONE_FOR_DEBUGGERS: &str = "SmiTag";
+
 /// Recognizes V8 by what it exports.
 pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
-    image.symbol("v8dbg_SmiTag")?;
-    let part = |name: &str| number(image, &format!("_ZN2v88internal7Version{name}E"));
-    let [major, minor] = [part("6major_")?, part("6minor_")?];
-    let version =
-        u32::from(u8::try_from(major).ok()?) << 16 | u32::from(u8::try_from(minor).ok()?) << 8;
+    let numbers = Numbers::of(image)?;
+    let part = |name: &str| u8::try_from(numbers.of_version(name)?).ok();
+    let version = part("major").zip(part("minor"));
+    let has_any = numbers.for_debuggers(ONE_FOR_DEBUGGERS).is_some();
     Some(Detected {
         kind: RuntimeKind::V8,
-        name: format!("V8 {major}.{minor}"),
-        words: words(image, version),
+        name: match version {
+            Some((major, minor)) => format!("V8 {major}.{minor}"),
+            None => "V8".to_owned(),
+        },
+        words: match version {
+            _ if !has_any => Err(
+                "it was built without symbols for debuggers (v8dbg_…): run a build that has them, or start it with \
+                 --perf-basic-prof",
+            ),
+            None => Err("its version is not known"),
+            Some((major, minor)) => words(
+                image,
+                &numbers,
+                u32::from(major) << 16 | u32::from(minor) << 8,
+            ),
+        },
     })
 }
 
-/// A constant: of 32 bits, or zero if it is in memory that begins as zeros.
-fn number(image: &Image<'_>, name: &str) -> Option<u64> {
-    let symbol = image.symbol(name)?;
-    let mut bytes = [0; 4];
-    let is_stored = image.copy(symbol.address, &mut bytes).is_some();
-    Some(if is_stored {
-        u32::from_le_bytes(bytes).into()
-    } else {
-        0
-    })
+/// The numbers that a file has beside its code.
+struct Numbers<'i, 'f> {
+    image: &'i Image<'f>,
+    /// Addresses of those that are not exported, where that are all for debuggers.
+    hidden: HashMap<String, ElfAddress>,
 }
 
-fn words(image: &Image<'_>, version: u32) -> Result<Box<Words>, &'static str> {
-    let constant = |name: &str| number(image, &format!("v8dbg_{name}"));
+impl<'i, 'f> Numbers<'i, 'f> {
+    /// Those of a file that has V8.
+    fn of(image: &'i Image<'f>) -> Option<Self> {
+        let exports = |name: &str| image.symbol(name).is_some();
+        let is_exported = exports(&format!("{FOR_DEBUGGERS}{ONE_FOR_DEBUGGERS}"));
+        (is_exported || exports(OF_EVERY_V8)).then_some(())?;
+        let hidden = if is_exported {
+            HashMap::default()
+        } else {
+            Elf::read(image.file)?.hidden_variables(image.file, &[FOR_DEBUGGERS, VERSION])
+        };
+        Some(Self { image, hidden })
+    }
+
+    /// One for debuggers.
+    fn for_debuggers(&self, name: &str) -> Option<u64> {
+        self.get(&format!("{FOR_DEBUGGERS}{name}"))
+    }
+
+    /// A part of the version.
+    fn of_version(&self, name: &str) -> Option<u64> {
+        self.get(&format!("{VERSION}{}{name}_E", name.len() + 1))
+    }
+
+    /// A constant: of 32 bits, or zero if it is in memory that begins as zeros.
+    fn get(&self, name: &str) -> Option<u64> {
+        let exported = self.image.symbol(name).map(|symbol| symbol.address);
+        let address = exported.or_else(|| self.hidden.get(name).map(|address| address.0))?;
+        let mut bytes = [0; 4];
+        let is_stored = self.image.copy(address, &mut bytes).is_some();
+        Some(if is_stored {
+            u32::from_le_bytes(bytes).into()
+        } else {
+            0
+        })
+    }
+}
+
+/// With what the names of the parts of the version begin.
+const VERSION: &str = "_ZN2v88internal7Version";
+
+fn words(
+    image: &Image<'_>,
+    numbers: &Numbers<'_, '_>,
+    version: u32,
+) -> Result<Box<Words>, &'static str> {
+    let constant = |name: &str| numbers.for_debuggers(name);
     let any = |names: &[&str]| names.iter().find_map(|name| constant(name));
     const UNKNOWN: &str = "where it keeps functions is not known";
     let half = |number: Option<u64>| number.and_then(|number| u16::try_from(number).ok());
@@ -211,7 +271,10 @@ fn builtins(image: &Image<'_>) -> Option<Range<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use memchr::memmem;
     use std::fs::File;
+    use std::io::{self, Seek as _};
+    use std::os::unix::fs::FileExt as _;
 
     #[test]
     fn an_installed_node_is_recognized() {
@@ -222,6 +285,41 @@ mod tests {
         assert_eq!(detected.kind, RuntimeKind::V8);
         let words = detected.words.unwrap();
         assert!(words[at::BUILTINS] < words[at::BUILTINS + 1]);
+    }
+
+    /// The same file, in whose names in this range none begin like those of numbers for debuggers.
+    fn without_names(file: &File, names: &Range<u64>) -> File {
+        let (mut file, mut copy) = (file.try_clone().unwrap(), tempfile::tempfile().unwrap());
+        file.rewind().unwrap();
+        io::copy(&mut file, &mut copy).unwrap();
+        let mut bytes = vec![0; (names.end - names.start) as usize];
+        file.read_exact_at(&mut bytes, names.start).unwrap();
+        let places: Vec<usize> = memmem::find_iter(&bytes, FOR_DEBUGGERS).collect();
+        assert!(places.len() > 100);
+        for place in places {
+            copy.write_all_at(b"v8xxx_", names.start + place as u64)
+                .unwrap();
+        }
+        copy
+    }
+
+    #[test]
+    fn numbers_for_debuggers_need_not_be_exported() {
+        let Ok(file) = File::open("/usr/bin/node") else {
+            return;
+        };
+        let elf = Elf::read(&file).unwrap();
+        let (Some(exported), Some(all)) = (&elf.dynamic_symbols, &elf.symbols) else {
+            return;
+        };
+        let detected = |file: &File| detect(&Image::read(file).unwrap()).unwrap();
+        let hidden = without_names(&file, &exported.names);
+        assert_eq!(detected(&hidden), detected(&file));
+        // Not even there.
+        let stripped = without_names(&hidden, &all.names);
+        let Detected { name, words, .. } = detected(&stripped);
+        assert_eq!(name, detected(&file).name);
+        assert!(words.unwrap_err().contains("--perf-basic-prof"));
     }
 
     #[test]
