@@ -186,6 +186,13 @@ impl Functions {
         }
     }
 
+    /// Whether a report of a function tells nothing that is not kept already: the kernel half forgets what it has reported.
+    pub(super) fn knows(&self, event: &FunctionEvent) -> bool {
+        let functions = self.of.get(&event.process_key);
+        let known = functions.and_then(|all| all.get(&(event.function.0, event.check)));
+        known.is_some_and(|function| !function.is_unnamed)
+    }
+
     /// The function that the words of a frame stand for.
     pub(super) fn get(
         &self,
@@ -281,10 +288,21 @@ mod tests {
             let found = functions.get(process_key, word(check), FrameWord::position(check, 5));
             found.map(|function| function.name.clone())
         };
+        let known = [1, 2, 3]
+            .map(|check| functions.knows(&FunctionEvent::of(process_key, word(check), check)));
+        assert_eq!(known, [true, true, false]);
         assert_eq!(name(&functions, 1).as_deref(), Some("one"));
         assert_eq!(name(&functions, 2).as_deref(), Some("two"));
         assert_eq!(name(&functions, 0x0100_0001).as_deref(), Some("three"));
         assert_eq!(name(&functions, 3), None);
+        // A caller may have a name for what has none.
+        let event = FunctionEvent::of(process_key, word(4), 4);
+        let unnamed = RuntimeFunction {
+            is_unnamed: true,
+            ..function(FunctionLines::None)
+        };
+        functions.add(&event, unnamed);
+        assert!(!functions.knows(&event));
         functions.let_go(process_key);
         assert_eq!((name(&functions, 1), functions.kept), (None, 0));
     }

@@ -339,6 +339,11 @@ impl Processes {
         })
     }
 
+    /// Whether a report of an interpreter's function tells nothing new.
+    pub fn knows_function(&self, event: &FunctionEvent) -> bool {
+        self.functions.knows(event)
+    }
+
     /// Keeps what the kernel half reported of an interpreter's function.
     pub fn add_function(&mut self, event: &FunctionEvent, function: RuntimeFunction) {
         self.functions.add(event, function);

@@ -129,6 +129,9 @@ impl EventHandler {
     }
 
     fn take_in_function(&mut self, kernel: &Kernel, event: &FunctionEvent) {
+        if self.processes.knows_function(event) {
+            return;
+        }
         let descriptor = kernel.descriptor(event.descriptor);
         if let Some(function) =
             descriptor.and_then(|descriptor| self.namer.function(event, &descriptor))
