@@ -359,7 +359,8 @@ fn name_of<R: FunctionInfo>(process: &impl Process, address: u64) -> Option<Stri
         call: FrameWord(0),
         position: FrameWord(0),
     };
-    let function = Namer::default().function(&event, &[0; DESCRIPTOR_WORDS])?;
+    let functions = Namer::new(true).functions(&[event], &[0; DESCRIPTOR_WORDS]);
+    let function = functions.into_iter().next()?;
     Some(format!(
         "{} ({}:{})",
         function.name, function.file, function.first_line

@@ -90,6 +90,7 @@ const UNSAFE: &[&str] = &[
     "profiler-userspace/src/kernel/config_map.rs",
     "profiler-userspace/src/kernel/perf_link.rs",
     "profiler-userspace/src/kernel/shared.rs",
+    "profiler-userspace/src/runtime/scattered.rs",
     "profiler-userspace/src/session/sampling.rs",
     "profiler-userspace/src/session/launch.rs",
     "profiler-userspace/src/allocator.rs",

@@ -9,7 +9,7 @@ mod names;
 mod scopes;
 mod threads;
 
-pub(super) use names::{Methods, UNNAMED, complete};
+pub(super) use names::{Methods, UNNAMED, check, complete, is_worth, places, read};
 pub(super) use threads::Threads;
 
 use super::{Detected, Glue, Words};

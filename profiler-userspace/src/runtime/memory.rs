@@ -2,9 +2,10 @@
 //!
 //! In: a process ID. Out: words, as far as they can be read now. The process runs on meanwhile, so whatever is read here may be
 //! torn: whoever reads asks for a function's check before and after. Objects that belong together lie together, so memory is read in
-//! blocks, which are kept until the next check.
+//! blocks, which are kept until they are forgotten.
 
-use super::Words;
+use super::{Words, scattered};
+use foldhash::HashMap;
 use profiler_common::runtime::{
     Described, FETCH_WORDS, FunctionInfo as _, Process, REMEMBERED_WORDS, RuntimeKind,
 };
@@ -16,6 +17,7 @@ use std::os::unix::fs::FileExt as _;
 /// A process's memory, and the descriptor of a runtime in it.
 #[derive(Debug)]
 pub struct TargetMemory {
+    tgid: u32,
     /// None if it has ended, or we may not.
     file: Option<File>,
     words: Words,
@@ -25,13 +27,15 @@ pub struct TargetMemory {
     blocks: RefCell<Blocks>,
 }
 
-/// Bytes of a block: a page, which takes hardly longer to read than a word. And how many are kept.
-const BLOCK_BYTES: usize = 4096;
-const MOST_BLOCKS: usize = 32;
+/// Bytes of a block, which divide a page: as many as hardly take longer to read than a word. And how many are kept: 1 MiB.
+pub(super) const BLOCK_BYTES: usize = 1024;
+const MOST_BLOCKS: usize = 1024;
 
-/// Blocks that were read, and their addresses; the oldest make room.
+/// Blocks that were read, by their addresses; the oldest make room.
 #[derive(Debug, Default)]
 struct Blocks {
+    places: HashMap<u64, usize>,
+    /// The address of each, or [`NOWHERE`].
     addresses: Vec<u64>,
     bytes: Vec<[u8; BLOCK_BYTES]>,
     oldest: usize,
@@ -42,9 +46,7 @@ const NOWHERE: u64 = u64::MAX;
 
 impl Blocks {
     fn get(&self, address: u64) -> Option<&[u8; BLOCK_BYTES]> {
-        let mut addresses = self.addresses.iter();
-        self.bytes
-            .get(addresses.position(|known| *known == address)?)
+        self.bytes.get(*self.places.get(&address)?)
     }
 
     /// Has a block read, and keeps it.
@@ -54,26 +56,60 @@ impl Blocks {
         read: impl FnOnce(&mut [u8; BLOCK_BYTES]) -> Option<()>,
     ) -> Option<&[u8; BLOCK_BYTES]> {
         let place = if self.addresses.len() < MOST_BLOCKS {
-            let place = self.addresses.len();
-            self.addresses.push(NOWHERE);
-            if self.bytes.len() == place {
-                self.bytes.push([0; BLOCK_BYTES]);
-            }
-            place
+            self.make_room(1);
+            self.addresses.len() - 1
         } else {
             let place = self.oldest;
             self.oldest = (place + 1) % MOST_BLOCKS;
+            self.places.remove(&self.addresses[place]);
             place
         };
         self.addresses[place] = NOWHERE;
         read(&mut self.bytes[place])?;
-        self.addresses[place] = address;
+        self.keep(address, place);
         Some(&self.bytes[place])
+    }
+
+    /// Has blocks read that are not kept, as far as there is room for them beside the others. `read` fills one after the other, and says
+    /// of each whether it did.
+    fn read_all(
+        &mut self,
+        addresses: &mut Vec<u64>,
+        read: impl FnOnce(&[u64], &mut [[u8; BLOCK_BYTES]]) -> Vec<bool>,
+    ) {
+        addresses.sort_unstable();
+        addresses.dedup();
+        addresses.retain(|address| !self.places.contains_key(address));
+        addresses.truncate(MOST_BLOCKS - self.addresses.len());
+        let first = self.addresses.len();
+        self.make_room(addresses.len());
+        let filled = read(addresses, &mut self.bytes[first..first + addresses.len()]);
+        for (place, (address, is_filled)) in (first..).zip(addresses.iter().zip(filled)) {
+            if is_filled {
+                self.keep(*address, place);
+            }
+        }
+    }
+
+    /// Takes so many more places.
+    fn make_room(&mut self, count: usize) {
+        let places = self.addresses.len() + count;
+        self.addresses.resize(places, NOWHERE);
+        if self.bytes.len() < places {
+            self.bytes.resize(places, [0; BLOCK_BYTES]);
+        }
+    }
+
+    fn keep(&mut self, address: u64, place: usize) {
+        self.addresses[place] = address;
+        self.places.insert(address, place);
     }
 
     /// Forgets all, and keeps the room that they took.
     fn clear(&mut self) {
+        self.places.clear();
         self.addresses.clear();
+        self.oldest = 0;
     }
 }
 
@@ -81,11 +117,12 @@ impl TargetMemory {
     /// That of a process by its ID.
     pub fn new(tgid: u32, words: Words, bias: u64) -> Self {
         let file = File::open(format!("/proc/{tgid}/mem")).ok();
-        Self::of(file, words, bias)
+        Self::of(tgid, file, words, bias)
     }
 
-    fn of(file: Option<File>, words: Words, bias: u64) -> Self {
+    fn of(tgid: u32, file: Option<File>, words: Words, bias: u64) -> Self {
         Self {
+            tgid,
             file,
             words,
             bias,
@@ -102,7 +139,7 @@ impl TargetMemory {
             self.forget();
             self
         } else {
-            Self::of(self.file, *words, bias)
+            Self::of(self.tgid, self.file, *words, bias)
         }
     }
 
@@ -111,9 +148,36 @@ impl TargetMemory {
         self.blocks.borrow_mut().clear();
     }
 
-    /// The check of the function at an address, if there is one now.
+    /// Reads the blocks that these addresses are in together, so that reading there takes no system call of its own. What cannot be
+    /// read so is read when it is asked for.
+    pub fn read_ahead(&self, addresses: impl Iterator<Item = u64>) {
+        if self.file.is_none() {
+            return;
+        }
+        let of_block = |address: u64| address - address % BLOCK_BYTES as u64;
+        let mut blocks: Vec<u64> = addresses.map(of_block).collect();
+        self.blocks
+            .borrow_mut()
+            .read_all(&mut blocks, |blocks, into| {
+                scattered::read(self.tgid, blocks, into)
+            });
+    }
+
+    /// Forgets what was read if the process has ended, or become another program: then what was read ahead may be of another that has
+    /// its ID. The file stays that of the first, and cannot be read any more.
+    pub fn forget_if_gone(&self) {
+        let any = self.blocks.borrow().places.keys().next().copied();
+        let is_there = |address| {
+            let file = self.file.as_ref();
+            file.is_some_and(|file| file.read_exact_at(&mut [0], address).is_ok())
+        };
+        if any.is_some_and(|address| !is_there(address)) {
+            self.forget();
+        }
+    }
+
+    /// The check of the function at an address, if there is one.
     pub fn check(&self, kind: RuntimeKind, function: u64) -> Option<u32> {
-        self.forget();
         macro_rules! check {
             ($($kind:ident $strings:ident $(, $door:ident $type:ident $($subprog:ident)+)+;)+) => {
                 match kind {
@@ -222,6 +286,9 @@ impl Process for TargetMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::{Command, Stdio};
+    use std::sync::atomic::AtomicU64;
+    use std::sync::atomic::Ordering::SeqCst;
 
     fn own() -> TargetMemory {
         TargetMemory::new(std::process::id(), [0; 64], 0)
@@ -249,13 +316,53 @@ mod tests {
 
     #[test]
     fn a_change_is_seen_once_what_was_read_is_forgotten() {
-        let value = std::sync::atomic::AtomicU64::new(1);
+        let value = AtomicU64::new(1);
         let memory = own();
         let read = || memory.read::<1>(value.as_ptr() as u64);
         assert_eq!(read(), Some([1]));
-        value.store(2, std::sync::atomic::Ordering::SeqCst);
+        value.store(2, SeqCst);
         memory.forget();
         assert_eq!(read(), Some([2]));
+    }
+
+    #[test]
+    fn what_is_read_ahead_is_as_it_was_then() {
+        let values: Vec<AtomicU64> = (0..4096).map(AtomicU64::new).collect();
+        let at = |number: usize| values[number].as_ptr() as u64;
+        let memory = own();
+        let numbers = [0, 2000, 2001, 4000];
+        memory.read_ahead(numbers.map(at).into_iter().chain([8]));
+        for value in &values {
+            value.store(u64::MAX, SeqCst);
+        }
+        let read = |number| memory.read::<1>(at(number)).unwrap()[0];
+        assert_eq!(numbers.map(read), [0, 2000, 2001, 4000]);
+        assert_eq!(read(1000), u64::MAX);
+        assert_eq!(memory.read::<1>(8), None);
+        memory.forget();
+        assert_eq!(numbers.map(read), [u64::MAX; 4]);
+        // More than are kept.
+        memory.read_ahead((0..MOST_BLOCKS + 9).map(|number| at(0) + (number * BLOCK_BYTES) as u64));
+        assert_eq!(read(2000), u64::MAX);
+    }
+
+    #[test]
+    fn nothing_counts_of_a_process_that_is_not_the_file_s() {
+        let mut ended = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let file = File::open(format!("/proc/{}/mem", ended.id())).unwrap();
+        drop(ended.stdin.take());
+        ended.wait().unwrap();
+        let value = AtomicU64::new(7);
+        let read = |memory: &TargetMemory| {
+            memory.read_ahead([value.as_ptr() as u64].into_iter());
+            let before = memory.read(value.as_ptr() as u64);
+            memory.forget_if_gone();
+            [before, memory.read(value.as_ptr() as u64)]
+        };
+        // As if we had its ID now.
+        let other = TargetMemory::of(std::process::id(), Some(file), [0; _], 0);
+        assert_eq!(read(&other), [Some([7]), None]);
+        assert_eq!(read(&own()), [Some([7]), Some([7])]);
     }
 
     #[test]

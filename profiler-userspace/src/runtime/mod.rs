@@ -12,26 +12,28 @@ mod hotspot;
 mod lua;
 mod luajit;
 mod memory;
+mod namer;
 mod perl;
 mod php;
 mod ruby;
+mod scattered;
 mod search;
 mod v8;
 mod x86_64;
 
+use memory::BLOCK_BYTES;
 pub use memory::TargetMemory;
+pub use namer::{MOST_TOGETHER, Namer};
 
 use crate::object::Image;
-use crate::process::{FunctionEvent, FunctionLines, ProcessKey, RuntimeFunction};
+use crate::process::{FunctionEvent, FunctionLines, RuntimeFunction};
 use crate::profile::interpreters::Glue;
-use foldhash::HashMap;
 use memchr::memmem;
 use profiler_common::runtime::{DESCRIPTOR_WORDS, Encoding, RuntimeKind, RuntimeKinds};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
-use std::sync::Arc;
 use x86_64 as arch;
 
 /// The words of a descriptor.
@@ -74,7 +76,33 @@ struct Row {
     /// The native functions that are the interpreter's loop, or lead to it and from it.
     glue: Glue,
     /// Completes what the event says, where functions have no names of their own.
-    complete: Option<fn(&FunctionEvent, &TargetMemory, &mut Namer, &mut RuntimeFunction)>,
+    complete: Option<fn(&FunctionEvent, &TargetMemory, &mut RuntimeFunction)>,
+    /// Reads more of functions than lines.
+    reading: Option<Reading>,
+}
+
+/// Kept by a namer, because many functions share it.
+#[derive(Debug, Default)]
+struct Kept {
+    /// Whether lines are wanted.
+    lines: bool,
+    scripts: v8::Scripts,
+    functions: v8::Functions,
+    heads: v8::Heads,
+    methods: hotspot::Methods,
+}
+
+/// How functions are read that are told by more than their address, or of which more than lines is read.
+#[derive(Clone, Copy)]
+struct Reading {
+    /// Whether anything is to be read of a function, of which this was told. `lines`: whether lines are wanted.
+    is_worth: fn(&FunctionEvent, &RuntimeFunction, lines: bool) -> bool,
+    /// The check of a function now.
+    check: fn(&FunctionEvent, &TargetMemory) -> Option<u32>,
+    /// Adds addresses at which is read: first those of what the check looks at, and in each further step those that were found there.
+    places: fn(&FunctionEvent, &TargetMemory, &mut Kept, step: usize, places: &mut Vec<u64>),
+    /// Reads a function that has a number among those that are read together. The last is what was told of it.
+    read: fn(&FunctionEvent, usize, &TargetMemory, &mut Kept, &RuntimeFunction) -> RuntimeFunction,
 }
 
 /// Meaning of positions in functions.
@@ -110,6 +138,7 @@ static RUNTIMES: [Row; RuntimeKind::ALL.len()] = [
         lines: Lines::Read(cpython::lines),
         glue: Glue::around_loop(cpython::GLUE),
         complete: None,
+        reading: None,
     },
     Row {
         kind: RuntimeKind::Perl,
@@ -121,6 +150,7 @@ static RUNTIMES: [Row; RuntimeKind::ALL.len()] = [
         lines: Lines::Position,
         glue: Glue::around_loop(perl::GLUE),
         complete: None,
+        reading: None,
     },
     Row {
         kind: RuntimeKind::Php,
@@ -132,6 +162,7 @@ static RUNTIMES: [Row; RuntimeKind::ALL.len()] = [
         lines: Lines::Position,
         glue: Glue::around_loop(php::GLUE),
         complete: None,
+        reading: None,
     },
     Row {
         kind: RuntimeKind::Ruby,
@@ -143,6 +174,7 @@ static RUNTIMES: [Row; RuntimeKind::ALL.len()] = [
         lines: Lines::Read(ruby::lines),
         glue: Glue::around_loop(ruby::GLUE),
         complete: Some(ruby::complete),
+        reading: None,
     },
     Row {
         kind: RuntimeKind::LuaJit,
@@ -154,6 +186,7 @@ static RUNTIMES: [Row; RuntimeKind::ALL.len()] = [
         lines: Lines::Read(luajit::lines),
         glue: Glue::around_loop(luajit::GLUE),
         complete: Some(luajit::complete),
+        reading: None,
     },
     Row {
         kind: RuntimeKind::Lua,
@@ -165,6 +198,7 @@ static RUNTIMES: [Row; RuntimeKind::ALL.len()] = [
         lines: Lines::Read(lua::lines),
         glue: Glue::around_loop(lua::GLUE),
         complete: Some(lua::complete),
+        reading: None,
     },
     Row {
         kind: RuntimeKind::V8,
@@ -176,6 +210,12 @@ static RUNTIMES: [Row; RuntimeKind::ALL.len()] = [
         lines: Lines::Position,
         glue: v8::GLUE,
         complete: Some(v8::complete),
+        reading: Some(Reading {
+            is_worth: v8::is_worth,
+            check: v8::check,
+            places: v8::places,
+            read: v8::read,
+        }),
     },
     Row {
         kind: RuntimeKind::HotSpot,
@@ -187,6 +227,12 @@ static RUNTIMES: [Row; RuntimeKind::ALL.len()] = [
         lines: Lines::Position,
         glue: hotspot::GLUE,
         complete: Some(hotspot::complete),
+        reading: Some(Reading {
+            is_worth: hotspot::is_worth,
+            check: hotspot::check,
+            places: hotspot::places,
+            read: hotspot::read,
+        }),
     },
 ];
 
@@ -211,121 +257,6 @@ pub fn detect(file: &File) -> Option<Detected> {
 /// See [`Glue`].
 pub fn glue(kind: RuntimeKind) -> Glue {
     row(kind).glue
-}
-
-/// Names functions. Keeps what many functions share.
-#[derive(Debug, Default)]
-pub struct Namer {
-    scripts: v8::Scripts,
-    functions: v8::Functions,
-    heads: v8::Heads,
-    methods: hotspot::Methods,
-    /// The memory of the process that was read last.
-    memory: Option<(ProcessKey, TargetMemory)>,
-    /// The virtual machines that keep names of threads: their descriptors and load biases.
-    machines: HashMap<ProcessKey, (Box<Words>, u64)>,
-}
-
-/// The most processes whose machines are kept.
-const MOST_MACHINES: usize = 1 << 10;
-
-impl Namer {
-    /// The function that an event is about. Lines are read from the process, if it still runs the same code there.
-    pub fn function(
-        &mut self,
-        event: &FunctionEvent,
-        descriptor: &Words,
-    ) -> Option<RuntimeFunction> {
-        let kind = event.function.runtime()?;
-        let row = row(kind);
-        let name = text(&event.name);
-        let owner = text(&event.owner);
-        let name = match (owner.is_empty(), name.is_empty()) {
-            (_, true) => row.unnamed.to_owned(),
-            (true, false) => name,
-            (false, false) => format!("{owner}{}{name}", row.separator),
-        };
-        let is_nameless = name == row.unnamed || (row.is_nameless)(&name);
-        if kind == RuntimeKind::HotSpot {
-            self.note_machine(event, descriptor);
-        }
-        let memory = self.memory(event.process_key, descriptor, event.bias);
-        let lines = match row.lines {
-            Lines::Position => FunctionLines::Position,
-            Lines::Read(read) => read_lines(event, &memory, read).unwrap_or(FunctionLines::None),
-        };
-        let mut function = RuntimeFunction {
-            kind,
-            is_unnamed: name == row.unnamed,
-            name,
-            is_nameless,
-            file: Arc::from(text(&event.file)),
-            first_line: event.first_line,
-            lines,
-            inlined: Box::default(),
-        };
-        if let Some(complete) = row.complete {
-            complete(event, &memory, self, &mut function);
-        }
-        self.memory = Some((event.process_key, memory));
-        Some(function)
-    }
-
-    fn note_machine(&mut self, event: &FunctionEvent, descriptor: &Words) {
-        if self.machines.contains_key(&event.process_key) {
-            return;
-        }
-        if self.machines.len() >= MOST_MACHINES {
-            self.machines.clear();
-        }
-        let machine = (Box::new(*descriptor), event.bias);
-        self.machines.insert(event.process_key, machine);
-    }
-
-    /// Whether a runtime is known in a process that keeps whole names of threads.
-    pub fn keeps_thread_names(&self, process_key: ProcessKey) -> bool {
-        self.machines.contains_key(&process_key)
-    }
-
-    /// Whole names of threads of a process, which begin with those that the kernel has. Threads are told by the numbers that they
-    /// have in the process's own namespace. None if no runtime that keeps them is known in the process.
-    pub fn threads(
-        &mut self,
-        process_key: ProcessKey,
-        threads: &[(u32, &[u8])],
-    ) -> Option<Vec<Option<String>>> {
-        let (words, bias) = self.machines.get(&process_key)?;
-        let (words, bias) = (**words, *bias);
-        let memory = self.memory(process_key, &words, bias);
-        let known = hotspot::Threads::read(&memory);
-        let known = known.as_ref();
-        let names = threads.iter();
-        let names = names.map(|(number, beginning)| known?.name(*number, beginning));
-        let names = names.collect();
-        self.memory = Some((process_key, memory));
-        Some(names)
-    }
-
-    /// The memory of a process, which is put back after use. Events come in runs of one process: it is opened once for a run.
-    fn memory(&mut self, process_key: ProcessKey, words: &Words, bias: u64) -> TargetMemory {
-        match self.memory.take() {
-            Some((last, memory)) if last == process_key => memory.again(words, bias),
-            _ => TargetMemory::new(process_key.tgid, *words, bias),
-        }
-    }
-}
-
-/// Reads lines from the process, if it runs the same code before and after.
-fn read_lines(
-    event: &FunctionEvent,
-    memory: &TargetMemory,
-    read: fn(&TargetMemory, u64) -> FunctionLines,
-) -> Option<FunctionLines> {
-    let kind = event.function.runtime()?;
-    let address = event.function.function_address();
-    let is_same = || memory.check(kind, address) == Some(event.check);
-    let lines = is_same().then(|| read(memory, address))?;
-    is_same().then_some(lines)
 }
 
 /// The common value, if all candidates agree.

@@ -8,8 +8,10 @@ mod names;
 mod positions;
 mod script;
 mod stretch;
+#[cfg(test)]
+mod testing;
 
-pub(super) use names::{Functions, UNNAMED, complete};
+pub(super) use names::{Functions, UNNAMED, check, complete, is_worth, places, read};
 pub(super) use script::Scripts;
 pub(super) use stretch::Heads;
 

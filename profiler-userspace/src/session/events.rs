@@ -13,10 +13,13 @@ use crate::process::{
     FunctionEvent, Look, MappingEvent, ProcessKey, Processes, Todo, Unopened, vdso,
 };
 use crate::profile::raw::RawProfile;
-use crate::runtime::Namer;
+use crate::runtime::{MOST_TOGETHER, Namer};
 use crate::unwind::loader::{CodeKeys as _, TableLoader};
 use anyhow::Result;
 use std::time::{Duration, Instant};
+
+/// So many functions are put off until all other events are taken in, at most.
+const MOST_FUNCTIONS: usize = 1 << 12;
 
 /// A process is young for this long. Those that are older have loaded what they begin with.
 const YOUTH: Duration = Duration::from_secs(1);
@@ -55,7 +58,7 @@ impl EventHandler {
             loader,
             rescans: RescanQueue::default(),
             programs: Programs::default(),
-            namer: Namer::default(),
+            namer: Namer::new(true),
             cgroups,
         })
     }
@@ -76,10 +79,18 @@ impl EventHandler {
     pub(super) fn take_in(&mut self, kernel: &mut Kernel) -> bool {
         let mut drain = false;
         let (mut unknown, mut unread, mut undescribed) = (Vec::new(), Vec::new(), Vec::new());
+        let mut functions = Vec::new();
         while let Some(event) = kernel.next_event() {
             match event {
                 KernelEvent::Mapping(event) => self.take_in_mapping(kernel, &event),
-                KernelEvent::Function(event) => self.take_in_function(kernel, &event),
+                KernelEvent::Function(event) => {
+                    if !self.processes.knows_function(&event) {
+                        functions.push(event);
+                    }
+                    if functions.len() >= MOST_FUNCTIONS {
+                        self.take_in_functions(kernel, &mut functions);
+                    }
+                }
                 KernelEvent::NewProcess(process_key) => self.meet(kernel, process_key, None),
                 KernelEvent::UnknownCode(process_key, address) => {
                     unknown.push((process_key, address));
@@ -98,6 +109,7 @@ impl EventHandler {
                 KernelEvent::HalfFull => drain = true,
             }
         }
+        self.take_in_functions(kernel, &mut functions);
         // The mapping event for the address comes behind this one.
         for &(process_key, _) in &unknown {
             self.meet(kernel, process_key, None);
@@ -128,16 +140,25 @@ impl EventHandler {
         }
     }
 
-    fn take_in_function(&mut self, kernel: &Kernel, event: &FunctionEvent) {
-        if self.processes.knows_function(event) {
-            return;
+    /// Names functions. Those of one process are read together.
+    fn take_in_functions(&mut self, kernel: &Kernel, events: &mut Vec<FunctionEvent>) {
+        let place = |event: &FunctionEvent| {
+            let kind = event.function.runtime().map(|kind| kind as u8);
+            (event.process_key, event.descriptor, event.bias, kind)
+        };
+        events.sort_by_key(place);
+        for alike in events.chunk_by(|one, other| place(one) == place(other)) {
+            let Some(descriptor) = kernel.descriptor(alike[0].descriptor) else {
+                continue;
+            };
+            for together in alike.chunks(MOST_TOGETHER) {
+                let functions = self.namer.functions(together, &descriptor);
+                for (event, function) in together.iter().zip(functions) {
+                    self.processes.add_function(event, function);
+                }
+            }
         }
-        let descriptor = kernel.descriptor(event.descriptor);
-        if let Some(function) =
-            descriptor.and_then(|descriptor| self.namer.function(event, &descriptor))
-        {
-            self.processes.add_function(event, function);
-        }
+        events.clear();
     }
 
     /// Opens the file of a mapping event, and has its table made.

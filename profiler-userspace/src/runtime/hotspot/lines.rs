@@ -13,12 +13,23 @@ use profiler_common::walk::Memory as _;
 const HAS_LINES: u64 = 1;
 /// The most bytes of a table.
 const MOST_BYTES: u64 = 1 << 18;
+/// Most `ConstMethod`s have no more bytes.
+const USUAL_BYTES: u64 = 256;
 /// Instead of two small distances, two numbers follow.
 const LARGE: u8 = 0xff;
 
 /// The lines of a method, by the numbers of its bytecodes; none if its class file has none.
 pub(super) fn lines(memory: &TargetMemory, method: u64) -> FunctionLines {
     read(memory, method).map_or(FunctionLines::None, FunctionLines::Table)
+}
+
+/// Where they are read, beside the method itself: its `ConstMethod`, which ends with them.
+pub(super) fn places(memory: &TargetMemory, method: u64) -> impl Iterator<Item = u64> {
+    let offset = Offsets::of(memory).const_method;
+    let constant = memory.read(method.wrapping_add(offset.into()));
+    constant
+        .into_iter()
+        .flat_map(|[constant]| [constant, constant.wrapping_add(USUAL_BYTES)])
 }
 
 fn read(memory: &TargetMemory, method: u64) -> Option<Box<[(u32, u32)]>> {

@@ -3,10 +3,10 @@
 //! In: a method that the kernel half has reported, and the memory of its process. Out: its name as Java writes it, and what was
 //! compiled into its code.
 
-use super::lines::lines;
-use super::scopes::{Description, descriptions};
+use super::lines::{self, lines};
+use super::scopes::{Description, Tables, descriptions};
 use crate::process::{FunctionEvent, FunctionLines, InlinedCall, ProcessKey, RuntimeFunction};
-use crate::runtime::{Namer, TargetMemory};
+use crate::runtime::{Kept, TargetMemory};
 use foldhash::HashMap;
 use profiler_common::runtime::hotspot::{CALL_STUB, Offsets};
 use profiler_common::runtime::{COMPILED, FunctionInfo as _, HotSpot, Piece, RuntimeKind};
@@ -19,33 +19,93 @@ pub(in crate::runtime) const UNNAMED: &str = "<method>";
 /// The longest name, in bytes.
 const MOST_NAME: u32 = 512;
 
-/// Completes a method.
+/// Completes a method by what was told.
 pub(in crate::runtime) fn complete(
     event: &FunctionEvent,
-    memory: &TargetMemory,
-    namer: &mut Namer,
+    _: &TargetMemory,
     function: &mut RuntimeFunction,
 ) {
     function.name = plain(&function.name);
     function.lines = FunctionLines::None;
-    let key = event.function.function_address();
-    if key == CALL_STUB {
+    if event.function.function_address() == CALL_STUB {
         "call_stub".clone_into(&mut function.name);
         (function.is_unnamed, function.is_nameless) = (false, false);
     }
-    // A stub is no method's.
-    if event.extra == 0 {
-        return;
+}
+
+/// Whether anything is to be read: of the interpreter's, lines alone; of stubs, which are no method's, nothing.
+pub(in crate::runtime) fn is_worth(
+    event: &FunctionEvent,
+    _: &RuntimeFunction,
+    lines: bool,
+) -> bool {
+    let is_compiled = event.function.function_address() & COMPILED != 0;
+    event.extra != 0 && (lines || is_compiled)
+}
+
+/// The check of a method now.
+pub(in crate::runtime) fn check(event: &FunctionEvent, memory: &TargetMemory) -> Option<u32> {
+    memory.check(RuntimeKind::HotSpot, event.function.function_address())
+}
+
+/// Where a method lies, and then what leads from there: to its tables, to its lines, and to the methods that were compiled into it.
+pub(in crate::runtime) fn places(
+    event: &FunctionEvent,
+    memory: &TargetMemory,
+    kept: &mut Kept,
+    step: usize,
+    places: &mut Vec<u64>,
+) {
+    let key = event.function.function_address();
+    let (is_compiled, blob) = (key & COMPILED != 0, key & !COMPILED);
+    let offsets = Offsets::of(memory);
+    match step {
+        0 if is_compiled => {
+            places.push(blob.wrapping_sub(offsets.heap_block.into()));
+            places.push(blob.wrapping_add(u64::from(offsets.compile_id) + 7));
+        }
+        0 => places.push(event.extra),
+        1 => {
+            places.extend(kept.lines.then_some(event.extra));
+            let tables = is_compiled.then(|| Tables::of(memory, blob)).flatten();
+            places.extend(tables.iter().flat_map(Tables::places));
+        }
+        2 => {
+            if kept.lines {
+                places.extend(lines::places(memory, event.extra));
+            }
+            if is_compiled {
+                places.extend(kept.methods.describe(memory, blob, kept.lines));
+            }
+        }
+        3 => {
+            let constant =
+                |method: u64| memory.read(method.wrapping_add(offsets.const_method.into()));
+            let methods = kept.methods.described(blob).filter_map(constant);
+            places.extend(methods.map(|[constant]| constant));
+        }
+        _ => {}
     }
-    let is_same = || memory.check(RuntimeKind::HotSpot, key) == Some(event.check);
-    if !is_same() {
-        return;
-    }
-    let of_bytecodes = lines(memory, event.extra);
+}
+
+/// Reads what more there is of a method.
+pub(in crate::runtime) fn read(
+    event: &FunctionEvent,
+    number: usize,
+    memory: &TargetMemory,
+    kept: &mut Kept,
+    told: &RuntimeFunction,
+) -> RuntimeFunction {
+    let key = event.function.function_address();
+    let of_bytecodes = if kept.lines {
+        lines(memory, event.extra)
+    } else {
+        FunctionLines::None
+    };
     let first_line = of_bytecodes.first();
     let (mut of_code, mut inlined) = (Vec::<(u32, u32)>::new(), Vec::new());
     if key & COMPILED != 0 {
-        let descriptions = descriptions(memory, key & !COMPILED).unwrap_or_default();
+        let descriptions = kept.methods.take(memory, key & !COMPILED, kept.lines);
         for Description { end, bytecode, .. } in &descriptions {
             let line = of_bytecodes.at(*bytecode);
             match of_code.last_mut() {
@@ -56,23 +116,28 @@ pub(in crate::runtime) fn complete(
         if descriptions.iter().any(|one| !one.calls.is_empty()) {
             for one in descriptions {
                 let calls = one.calls.into_iter().map(|(method, position)| InlinedCall {
-                    function: namer.methods.get(memory, event.process_key, method),
+                    function: kept.methods.get(
+                        memory,
+                        event.process_key,
+                        method,
+                        kept.lines,
+                        number,
+                    ),
                     position,
                 });
                 inlined.push((one.end, calls.collect()));
             }
         }
     }
-    let is_same = is_same();
-    namer.methods.settle(event.process_key, is_same);
-    if is_same {
-        function.first_line = first_line;
-        function.inlined = inlined.into();
-        function.lines = if key & COMPILED == 0 {
+    RuntimeFunction {
+        first_line,
+        inlined: inlined.into(),
+        lines: if key & COMPILED == 0 || !kept.lines {
             of_bytecodes
         } else {
             FunctionLines::Table(of_code.into())
-        };
+        },
+        ..told.clone()
     }
 }
 
@@ -95,20 +160,61 @@ const MOST_METHODS: usize = 1 << 16;
 #[derive(Debug, Default)]
 pub(in crate::runtime) struct Methods {
     known: HashMap<(ProcessKey, u64), (Stamp, Arc<RuntimeFunction>)>,
-    /// Those that were asked for since it was settled last, and whether they are new.
-    unsettled: HashMap<u64, (Arc<RuntimeFunction>, Option<Stamp>)>,
+    /// Those that were asked for since it was settled last.
+    unsettled: HashMap<u64, (Arc<RuntimeFunction>, Option<New>)>,
+    /// Descriptions of blobs that are read now.
+    descriptions: HashMap<u64, Vec<Description>>,
 }
+
+/// Of larger blobs, descriptions are read again when they are needed.
+const MOST_DESCRIPTIONS: usize = 1 << 8;
+/// So many of the methods that are compiled into one are read ahead.
+const MOST_AHEAD: usize = 16;
 
 /// The address of a `ConstMethod`, and what it begins with: its constants, its sizes, and the numbers of its names. A method that
 /// takes another's place differs in one of them.
 type Stamp = (u64, [u64; 4]);
 
+/// The stamp of a method that was not known, and the number of the function that it was read for.
+type New = (Stamp, usize);
+
 impl Methods {
+    /// Reads the descriptions of a blob, in advance. Returns the first of the methods in it.
+    fn describe(
+        &mut self,
+        memory: &TargetMemory,
+        blob: u64,
+        lines: bool,
+    ) -> impl Iterator<Item = u64> {
+        let read = descriptions(memory, blob, lines).unwrap_or_default();
+        if read.len() <= MOST_DESCRIPTIONS {
+            self.descriptions.insert(blob, read);
+        }
+        self.described(blob)
+    }
+
+    /// The first of the methods in a blob whose descriptions were read.
+    fn described(&self, blob: u64) -> impl Iterator<Item = u64> {
+        let all = self.descriptions.get(&blob).into_iter().flatten();
+        let calls = all.flat_map(|one| &one.calls);
+        calls.map(|(method, _)| *method).take(MOST_AHEAD)
+    }
+
+    /// The descriptions of a blob.
+    fn take(&mut self, memory: &TargetMemory, blob: u64, lines: bool) -> Vec<Description> {
+        let known = self.descriptions.remove(&blob);
+        known.unwrap_or_else(|| descriptions(memory, blob, lines).unwrap_or_default())
+    }
+
+    /// A method that is compiled into the function of this number, of those that are read together. As long as that is the same, so
+    /// is the method; and so it is for all others that have it compiled into them.
     fn get(
         &mut self,
         memory: &TargetMemory,
         process: ProcessKey,
         method: u64,
+        lines: bool,
+        number: usize,
     ) -> Arc<RuntimeFunction> {
         if let Some((function, _)) = self.unsettled.get(&method) {
             return Arc::clone(function);
@@ -118,17 +224,25 @@ impl Methods {
         let known = known.filter(|(known, _)| Some(*known) == stamp);
         let (function, new) = match known {
             Some((_, function)) => (Arc::clone(function), None),
-            None => (Arc::new(read(memory, method)), stamp),
+            None => {
+                let read = Arc::new(read_method(memory, method, lines));
+                (read, stamp.map(|stamp| (stamp, number)))
+            }
         };
         let unsettled = (Arc::clone(&function), new);
         self.unsettled.insert(method, unsettled);
         function
     }
 
-    /// Keeps what was read since the last time of a process, if it belongs together.
-    fn settle(&mut self, process: ProcessKey, is_right: bool) {
+    /// Keeps what was read since the last time of a process for functions that are right, by their numbers.
+    pub(in crate::runtime) fn settle(
+        &mut self,
+        process: ProcessKey,
+        is_right: impl Fn(usize) -> bool,
+    ) {
+        self.descriptions.clear();
         for (method, (function, new)) in self.unsettled.drain() {
-            if let Some(stamp) = new.filter(|_| is_right) {
+            if let Some((stamp, _)) = new.filter(|(_, number)| is_right(*number)) {
                 if self.known.len() >= MOST_METHODS {
                     self.known.clear();
                 }
@@ -146,10 +260,14 @@ fn stamp(memory: &TargetMemory, method: u64) -> Option<Stamp> {
     Some((constant, words))
 }
 
-fn read(memory: &TargetMemory, method: u64) -> RuntimeFunction {
+fn read_method(memory: &TargetMemory, method: u64, wants_lines: bool) -> RuntimeFunction {
     let strings = HotSpot::strings(memory, method).unwrap_or_default();
     let (owner, name) = (text(memory, strings.owner), text(memory, strings.name));
-    let lines = lines(memory, method);
+    let lines = if wants_lines {
+        lines(memory, method)
+    } else {
+        FunctionLines::None
+    };
     RuntimeFunction {
         kind: RuntimeKind::HotSpot,
         is_unnamed: name.is_empty(),

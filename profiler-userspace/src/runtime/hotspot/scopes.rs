@@ -28,44 +28,86 @@ pub(super) struct Description {
     pub(super) bytecode: u32,
 }
 
-/// All descriptions of a blob, in order.
-pub(super) fn descriptions(memory: &TargetMemory, blob: u64) -> Option<Vec<Description>> {
-    let offsets = Offsets::of(memory);
-    let word = |offset: u16| {
-        let [word] = memory.read(blob.checked_add(offset.into())?)?;
-        Some(word)
-    };
-    let number = |offset: u16| Some(u64::from(word(offset)? as u32));
-    let (start, end) = (
-        number(offsets.descriptions)?,
-        number(offsets.descriptions_end)?,
-    );
-    let (base, scopes) = match offsets.immutable_data {
-        0 => (blob, word(offsets.scopes)?),
-        immutable => {
-            let base = word(immutable)?;
-            (base, base.checked_add(end)?)
-        }
-    };
-    let metadata = if offsets.metadata != 0 {
-        blob.checked_add(number(offsets.metadata)?)?
-    } else {
-        let relocations = number(offsets.relocation_bytes)?;
-        word(offsets.mutable_data)?.checked_add(relocations.next_multiple_of(8))?
-    };
-    let bytes = usize::try_from(end.checked_sub(start)?).ok()?;
-    let mut table = vec![0; bytes.min(MOST_BYTES)];
-    memory.copy(base.checked_add(start)?, &mut table)?;
-    let entries = || entries(&table, offsets.description_bytes.into());
+/// Where a blob of compiled code has its tables.
+pub(super) struct Tables {
+    /// Where descriptions begin, and how many bytes they have.
+    descriptions: u64,
+    bytes: usize,
+    /// Where scopes begin.
+    scopes: u64,
+    /// Where the addresses of methods begin.
+    metadata: u64,
+}
+
+impl Tables {
+    /// Those of a blob.
+    pub(super) fn of(memory: &TargetMemory, blob: u64) -> Option<Self> {
+        let offsets = Offsets::of(memory);
+        let word = |offset: u16| {
+            let [word] = memory.read(blob.checked_add(offset.into())?)?;
+            Some(word)
+        };
+        let number = |offset: u16| Some(u64::from(word(offset)? as u32));
+        let (start, end) = (
+            number(offsets.descriptions)?,
+            number(offsets.descriptions_end)?,
+        );
+        let (base, scopes) = match offsets.immutable_data {
+            0 => (blob, word(offsets.scopes)?),
+            immutable => {
+                let base = word(immutable)?;
+                (base, base.checked_add(end)?)
+            }
+        };
+        let metadata = if offsets.metadata != 0 {
+            blob.checked_add(number(offsets.metadata)?)?
+        } else {
+            let relocations = number(offsets.relocation_bytes)?;
+            word(offsets.mutable_data)?.checked_add(relocations.next_multiple_of(8))?
+        };
+        let bytes = usize::try_from(end.checked_sub(start)?).ok()?;
+        Some(Self {
+            descriptions: base.checked_add(start)?,
+            bytes: bytes.min(MOST_BYTES),
+            scopes,
+            metadata,
+        })
+    }
+
+    /// Where they lie: the first two pages of the descriptions, and the beginnings of the others.
+    pub(super) fn places(&self) -> [u64; 4] {
+        let last = self.bytes.min(PAGE as usize).saturating_sub(1) as u64;
+        let behind = self.descriptions.saturating_add(last);
+        [self.descriptions, behind, self.scopes, self.metadata]
+    }
+}
+
+/// All descriptions of a blob, in order. `bytecodes`: whether these are wanted; otherwise all are zero.
+pub(super) fn descriptions(
+    memory: &TargetMemory,
+    blob: u64,
+    bytecodes: bool,
+) -> Option<Vec<Description>> {
+    let tables = Tables::of(memory, blob)?;
+    let mut table = vec![0; tables.bytes];
+    memory.copy(tables.descriptions, &mut table)?;
+    let description_bytes = Offsets::of(memory).description_bytes.into();
+    let entries = || entries(&table, description_bytes);
     // Those of callers are in front.
     let last = entries().map(|(_, scope)| scope).max()?;
-    let scopes = readable(memory, scopes, last.saturating_add(HEAD))?;
+    let scopes = readable(memory, tables.scopes, last.saturating_add(HEAD))?;
     let method = |index: u32| {
-        let place = metadata.checked_add(8 * u64::from(index.checked_sub(1)?))?;
-        let [method] = memory.read(place)?;
+        let index = u64::from(index.checked_sub(1)?);
+        let [method] = memory.read(tables.metadata.checked_add(8 * index)?)?;
         Some(method)
     };
-    Some(decode(entries(), &scopes, least_digit(memory), method))
+    let read = |scope| {
+        let mut calls = calls(&scopes, scope, least_digit(memory), &method);
+        let dropped = calls.iter_mut().filter(|_| !bytecodes);
+        dropped.for_each(|(_, bytecode)| *bytecode = 0);
+        calls
+    };
+    Some(join(entries(), read))
 }
 
 /// The byte that stands for zero in numbers (`UNSIGNED5`): since 20, none is zero itself.
@@ -96,19 +138,17 @@ fn entries(table: &[u8], bytes: usize) -> impl Iterator<Item = (u32, usize)> {
     })
 }
 
-/// Descriptions by where they end, ascending, and their scopes. Those that say the same are one.
-fn decode(
+/// Descriptions by where they end, ascending, and what their scopes are read as. Those that say the same are one.
+fn join(
     entries: impl Iterator<Item = (u32, usize)>,
-    scopes: &[u8],
-    least: u8,
-    method: impl Fn(u32) -> Option<u64>,
+    read: impl Fn(usize) -> Vec<(u64, u32)>,
 ) -> Vec<Description> {
     let mut all: Vec<Description> = Vec::new();
     for (end, scope) in entries {
         if all.last().is_some_and(|last| last.end >= end) {
             continue;
         }
-        let mut calls = calls(scopes, scope, least, &method);
+        let mut calls = read(scope);
         let bytecode = calls.pop().map_or(0, |(_, bytecode)| bytecode);
         match all.last_mut() {
             Some(last) if last.calls == calls && last.bytecode == bytecode => last.end = end,
@@ -191,7 +231,9 @@ mod tests {
             })
             .collect();
         let method = |index: u32| [0x100, 0x200].get(index as usize - 1).copied();
-        let all = decode(entries(&table, 16), &scopes, 0, method);
+        let all = join(entries(&table, 16), |scope| {
+            calls(&scopes, scope, 0, &method)
+        });
         assert_eq!(
             all,
             [

@@ -5,7 +5,7 @@
 
 use super::{names, proto::Proto};
 use crate::process::{FunctionEvent, FunctionLines, RuntimeFunction};
-use crate::runtime::{Namer, TargetMemory};
+use crate::runtime::TargetMemory;
 use profiler_common::runtime::RuntimeKind;
 use profiler_common::runtime::lua::NOT_CALLED_BY_NEXT;
 use std::sync::Arc;
@@ -67,7 +67,6 @@ pub(in crate::runtime) fn twice(lines: &[u32]) -> Box<[(u32, u32)]> {
 pub(in crate::runtime) fn complete(
     event: &FunctionEvent,
     memory: &TargetMemory,
-    _: &mut Namer,
     function: &mut RuntimeFunction,
 ) {
     let name =
@@ -98,7 +97,10 @@ pub(in crate::runtime) fn complete_with(
         return;
     };
     let caller = word.function_address();
-    let is_same = || memory.check(kind, caller) == Some(event.call.check_of(word));
+    let is_same = || {
+        memory.forget();
+        memory.check(kind, caller) == Some(event.call.check_of(word))
+    };
     let call = event.call.number() & !NOT_CALLED_BY_NEXT;
     // A name counts only if the caller was there before and after it was read.
     let name = is_same().then(|| name_of(memory, caller, call)).flatten();

@@ -5,8 +5,8 @@
 use super::names;
 use super::proto::{INSTRUCTIONS, MOST, number};
 use crate::process::{FunctionEvent, FunctionLines, RuntimeFunction};
+use crate::runtime::TargetMemory;
 use crate::runtime::lua::{complete_with, twice};
-use crate::runtime::{Namer, TargetMemory};
 use profiler_common::runtime::RuntimeKind;
 
 /// In a `GCproto`: `firstline`, `numline`, `lineinfo`.
@@ -51,7 +51,6 @@ fn absolute(first: u32, distances: &[u8], width: usize) -> Vec<u32> {
 pub(in crate::runtime) fn complete(
     event: &FunctionEvent,
     memory: &TargetMemory,
-    _: &mut Namer,
     function: &mut RuntimeFunction,
 ) {
     complete_with(

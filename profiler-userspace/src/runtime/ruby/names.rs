@@ -5,7 +5,7 @@
 
 use super::super::text;
 use crate::process::{FunctionEvent, RuntimeFunction};
-use crate::runtime::{Namer, TargetMemory};
+use crate::runtime::TargetMemory;
 
 /// Text between a part of a method and the method, in a label.
 const WITHIN: &str = " in ";
@@ -14,7 +14,6 @@ const WITHIN: &str = " in ";
 pub(in crate::runtime) fn complete(
     event: &FunctionEvent,
     _: &TargetMemory,
-    _: &mut Namer,
     function: &mut RuntimeFunction,
 ) {
     let owner = text(&event.owner);

@@ -8,10 +8,10 @@ use super::positions::entries;
 use super::script::{Script, Scripts};
 use super::stretch::{Heads, Level};
 use crate::process::{FunctionEvent, FunctionLines, InlinedCall, ProcessKey, RuntimeFunction};
-use crate::runtime::{Namer, TargetMemory};
+use crate::runtime::{BLOCK_BYTES, Kept, TargetMemory};
 use foldhash::HashMap;
 use profiler_common::runtime::v8::{
-    KINDS_OF_FRAMES, NAME_GOES_ON, check_in_stretch, name_of, script_of, start_of,
+    KINDS_OF_FRAMES, NAME_GOES_ON, STRETCH_BYTES, check_in_stretch, name_of, script_of, start_of,
 };
 use profiler_common::runtime::{COMPILED, FunctionInfo as _, RuntimeKind, V8};
 use std::sync::Arc;
@@ -21,11 +21,10 @@ const MOST_NAME: usize = 256;
 /// The most bytes of a table of positions.
 const MOST_BYTES: usize = 1 << 18;
 
-/// Completes a function.
+/// Completes a function by what was told.
 pub(in crate::runtime) fn complete(
     event: &FunctionEvent,
     memory: &TargetMemory,
-    namer: &mut Namer,
     function: &mut RuntimeFunction,
 ) {
     function.file = plain(&function.file).into();
@@ -37,39 +36,105 @@ pub(in crate::runtime) fn complete(
     if word < KINDS_OF_FRAMES {
         function.name = kind_of_frame(Heap::new(memory).layout, word).to_owned();
         (function.is_unnamed, function.is_nameless) = (false, false);
-        return;
     }
-    let shared = event.extra & !7;
+}
+
+/// The address of the function's `SharedFunctionInfo`, and that of the stretch of code.
+fn addresses(event: &FunctionEvent) -> (u64, Option<u64>) {
+    let word = event.function.function_address();
     let stretch = (word & COMPILED != 0).then_some(word & !COMPILED);
-    let check = || {
-        memory.forget();
-        match stretch {
-            Some(stretch) => check_in_stretch(memory, shared, stretch),
-            None => memory.check(RuntimeKind::V8, shared),
-        }
-    };
-    let is_same = || check() == Some(event.check);
-    if !is_same() {
-        return;
+    (event.extra & !7, stretch)
+}
+
+/// Whether anything is to be read: of code that runs no function, nothing; of the interpreter's, lines, and names that were not told
+/// whole.
+pub(in crate::runtime) fn is_worth(
+    event: &FunctionEvent,
+    told: &RuntimeFunction,
+    lines: bool,
+) -> bool {
+    let word = event.function.function_address();
+    word >= KINDS_OF_FRAMES && (lines || word & COMPILED != 0 || !is_whole(event, told))
+}
+
+/// Whether name and file of a function were told whole.
+fn is_whole(event: &FunctionEvent, told: &RuntimeFunction) -> bool {
+    let is_cut =
+        event.extra & NAME_GOES_ON != 0 || event.name.lacks_end || event.file.lacks_beginning;
+    !is_cut && !told.is_unnamed
+}
+
+/// The check of a function now.
+pub(in crate::runtime) fn check(event: &FunctionEvent, memory: &TargetMemory) -> Option<u32> {
+    match addresses(event) {
+        (shared, Some(stretch)) => check_in_stretch(memory, shared, stretch),
+        (shared, None) => memory.check(RuntimeKind::V8, shared),
     }
+}
+
+/// Where a function and its code lie, and then what leads from there.
+pub(in crate::runtime) fn places(
+    event: &FunctionEvent,
+    memory: &TargetMemory,
+    kept: &mut Kept,
+    step: usize,
+    places: &mut Vec<u64>,
+) {
+    let (shared, stretch) = addresses(event);
+    match step {
+        0 => {
+            places.push(shared);
+            places.extend(stretch.map(|stretch| stretch + STRETCH_BYTES - 8));
+        }
+        1 => {
+            places.extend(script_of(memory, shared).filter(|_| kept.lines));
+            // Most heads are not far below.
+            places.extend(stretch.map(|stretch| stretch.wrapping_sub(BLOCK_BYTES as u64)));
+        }
+        2 => {
+            let heap = Heap::new(memory);
+            let objects =
+                stretch.map(|stretch| kept.heads.objects(&heap, event.process_key, stretch));
+            places.extend(objects.into_iter().flatten());
+        }
+        _ => {
+            let heap = Heap::new(memory);
+            let codes = stretch.map(|stretch| kept.heads.codes(&heap, event.process_key, stretch));
+            for code in codes.into_iter().flatten() {
+                code.places(&heap, step - 2, places);
+            }
+        }
+    }
+}
+
+/// Reads what more there is of a function.
+pub(in crate::runtime) fn read(
+    event: &FunctionEvent,
+    number: usize,
+    memory: &TargetMemory,
+    kept: &mut Kept,
+    told: &RuntimeFunction,
+) -> RuntimeFunction {
+    let (shared, stretch) = addresses(event);
     let mut reader = Reader {
         heap: Heap::new(memory),
         process: event.process_key,
-        scripts: &mut namer.scripts,
-        heads: &mut namer.heads,
-        functions: &mut namer.functions,
+        number,
+        lines: kept.lines,
+        scripts: &mut kept.scripts,
+        heads: &mut kept.heads,
+        functions: &mut kept.functions,
     };
-    let (known, script) = reader.known(shared);
+    let is_enough = !kept.lines && is_whole(event, told);
+    let (known, script) = reader.known(shared, Some(told).filter(|_| is_enough));
     let mut read = (*known).clone();
     if let Some(stretch) = stretch {
         reader.read_stretch(&mut read, script.as_deref(), stretch, shared);
-    } else {
+    } else if kept.lines {
         let lines = script.and_then(|script| reader.bytecode_lines(&script, shared));
         read.lines = lines.map_or(FunctionLines::None, FunctionLines::Table);
     }
-    if is_same() {
-        *function = read;
-    }
+    read
 }
 
 /// Generated code that runs no function.
@@ -99,6 +164,10 @@ const INTERPRETER_DATA: u64 = 8;
 struct Reader<'r> {
     heap: Heap<'r>,
     process: ProcessKey,
+    /// Which it is of the functions that are read together.
+    number: usize,
+    /// Whether lines are wanted.
+    lines: bool,
     scripts: &'r mut Scripts,
     heads: &'r mut Heads,
     functions: &'r mut Functions,
@@ -115,36 +184,96 @@ const MOST_FUNCTIONS: usize = 1 << 16;
 #[derive(Debug, Default)]
 pub(in crate::runtime) struct Functions {
     known: HashMap<(ProcessKey, u64), (u32, Known)>,
+    /// Those that were read since they were settled last.
+    unsettled: HashMap<u64, Unsettled>,
+}
+
+/// A function that was read, with its check, and the numbers of those that it was read for, which are read together.
+#[derive(Debug)]
+struct Unsettled {
+    check: u32,
+    known: Known,
+    numbers: Vec<usize>,
+}
+
+impl Functions {
+    /// The function at an address, if it was read before, or since they were settled last: then for that of this number, too.
+    fn get(
+        &mut self,
+        process: ProcessKey,
+        shared: u64,
+        check: u32,
+        number: usize,
+    ) -> Option<Known> {
+        if let Some((known_check, known)) = self.known.get(&(process, shared))
+            && *known_check == check
+        {
+            return Some(known.clone());
+        }
+        let unsettled = self.unsettled.get_mut(&shared)?;
+        (unsettled.check == check).then(|| {
+            unsettled.numbers.push(number);
+            unsettled.known.clone()
+        })
+    }
+
+    /// Keeps those of a process that are what they were when they were read. Returns the numbers of those for which others were read:
+    /// the collector may have put these there meanwhile.
+    pub(in crate::runtime) fn settle(
+        &mut self,
+        process: ProcessKey,
+        memory: &TargetMemory,
+    ) -> Vec<usize> {
+        let mut wrong = Vec::new();
+        for (shared, unsettled) in self.unsettled.drain() {
+            if memory.check(RuntimeKind::V8, shared) != Some(unsettled.check) {
+                wrong.extend(unsettled.numbers);
+                continue;
+            }
+            if self.known.len() >= MOST_FUNCTIONS {
+                self.known.clear();
+            }
+            let known = (unsettled.check, unsettled.known);
+            self.known.insert((process, shared), known);
+        }
+        wrong
+    }
+
+    /// Where those lie that were read since they were settled last.
+    pub(in crate::runtime) fn places(&self) -> impl Iterator<Item = u64> {
+        self.unsettled.keys().copied()
+    }
 }
 
 impl Reader<'_> {
-    /// The script of a function.
-    fn script(&mut self, shared: u64) -> Option<Script> {
+    /// The script of a function. `lines`: whether these are needed.
+    fn script(&mut self, shared: u64, lines: bool) -> Option<Script> {
         let script = script_of(self.heap.memory, shared)?;
-        self.scripts.get(&self.heap, self.process, script)
+        self.scripts.get(&self.heap, self.process, script, lines)
     }
 
-    /// The same as [`function`](Self::function), but from before if it is the same.
-    fn known(&mut self, shared: u64) -> Known {
-        let memory = self.heap.memory;
-        let check = V8::check(memory, shared);
-        let known = self.functions.known.get(&(self.process, shared));
-        if let Some((_, known)) = known.filter(|(known, _)| Some(*known) == check) {
-            return known.clone();
+    /// The same as [`function`](Self::function), but from before if it is the same, or as it was told.
+    fn known(&mut self, shared: u64, told: Option<&RuntimeFunction>) -> Known {
+        let check = V8::check(self.heap.memory, shared);
+        let before =
+            check.and_then(|check| self.functions.get(self.process, shared, check, self.number));
+        if let Some(known) = before {
+            return known;
         }
-        let (function, script) = self.function(shared);
-        let read = (Arc::new(function), script.map(Arc::new));
-        let known = &mut self.functions.known;
-        // The collector may have put another there meanwhile.
-        if let Some(check) = check
-            && memory.check(RuntimeKind::V8, shared) == Some(check)
-        {
-            if known.len() >= MOST_FUNCTIONS {
-                known.clear();
-            }
-            known.insert((self.process, shared), (check, read.clone()));
+        let (function, script) = match told {
+            Some(told) => (told.clone(), None),
+            None => self.function(shared),
+        };
+        let known = (Arc::new(function), script.map(Arc::new));
+        if let Some(check) = check {
+            let unsettled = Unsettled {
+                check,
+                known: known.clone(),
+                numbers: vec![self.number],
+            };
+            self.functions.unsettled.insert(shared, unsettled);
         }
-        read
+        known
     }
 
     /// A function, by the address of its `SharedFunctionInfo`. Its positions are lines.
@@ -152,7 +281,8 @@ impl Reader<'_> {
         let name = name_of(self.heap.memory, shared);
         let name = name.and_then(|name| self.heap.string(name, MOST_NAME));
         let name = name.filter(|name| !name.is_empty());
-        let script = self.script(shared);
+        // Where a function without a name begins is shown in any case.
+        let script = self.script(shared, self.lines || name.is_none());
         let start = start_of(self.heap.memory, shared);
         let function = RuntimeFunction {
             kind: RuntimeKind::V8,
@@ -167,7 +297,11 @@ impl Reader<'_> {
                 .as_ref()
                 .zip(start)
                 .map_or(0, |(script, start)| script.line(start)),
-            lines: FunctionLines::Position,
+            lines: if self.lines {
+                FunctionLines::Position
+            } else {
+                FunctionLines::None
+            },
             inlined: Box::default(),
         };
         (function, script)
@@ -175,7 +309,7 @@ impl Reader<'_> {
 
     /// A call that was compiled into another function.
     fn inlined(&mut self, level: Level) -> InlinedCall {
-        let (function, script) = self.known(level.shared);
+        let (function, script) = self.known(level.shared, None);
         InlinedCall {
             function,
             position: line(script.as_deref(), level.offset),
@@ -195,15 +329,27 @@ impl Reader<'_> {
             if code.function(&self.heap) != Some(shared) {
                 continue;
             }
-            for run in code.runs(&self.heap, stretch, shared).unwrap_or_default() {
-                let own = run.levels.last().and_then(|level| level.offset);
+            self.heads.note(&self.heap, code, self.number);
+            let mut last = None;
+            for run in code.runs(&self.heap, stretch, shared, self.lines) {
+                if last.as_ref() == Some(&run.levels)
+                    && let (Some((end, _)), Some((also, _))) =
+                        (lines.last_mut(), inlined.last_mut())
+                {
+                    (*end, *also) = (run.end, run.end);
+                    continue;
+                }
+                let levels = last.insert(run.levels);
+                let own = levels.last().and_then(|level| level.offset);
                 lines.push((run.end, line(script, own)));
-                let calls = run.levels.iter().rev().skip(1).rev();
-                let calls = calls.map(|level| self.inlined(*level)).collect();
+                let calls = levels.iter().rev().skip(1).rev();
+                let calls: Box<[InlinedCall]> = calls.map(|level| self.inlined(*level)).collect();
                 inlined.push((run.end, calls));
             }
         }
-        function.lines = FunctionLines::Table(lines.into());
+        if self.lines {
+            function.lines = FunctionLines::Table(lines.into());
+        }
         function.inlined = inlined.into();
     }
 
@@ -249,7 +395,48 @@ fn line(script: Option<&Script>, offset: Option<u32>) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::Fake;
     use super::*;
+
+    #[test]
+    fn what_was_read_of_a_function_that_was_replaced_is_dropped() {
+        let fake = Fake::default();
+        let (memory, shared) = (fake.memory(), fake.shared(7));
+        let process = ProcessKey {
+            tgid: 1,
+            incarnation: 2,
+        };
+        let check = V8::check(&memory, shared).unwrap();
+        let mut functions = Functions::default();
+        let heap = Heap::new(&memory);
+        let (mut scripts, mut heads) = (Scripts::default(), Heads::default());
+        let mut known = |functions: &mut Functions, number| {
+            let mut reader = Reader {
+                heap,
+                process,
+                number,
+                lines: true,
+                scripts: &mut scripts,
+                heads: &mut heads,
+                functions,
+            };
+            reader.known(shared, None).0
+        };
+        // Read for three, and another is there by now.
+        known(&mut functions, 3);
+        known(&mut functions, 4);
+        known(&mut functions, 5);
+        fake.shared(8);
+        memory.forget();
+        assert_eq!(functions.settle(process, &memory), [3, 4, 5]);
+        assert_eq!(functions.get(process, shared, check, 0).map(drop), None);
+        // That stays, and is known.
+        let read = known(&mut functions, 6);
+        memory.forget();
+        assert!(functions.settle(process, &memory).is_empty());
+        assert!(Arc::ptr_eq(&read, &known(&mut functions, 9)));
+        assert!(functions.settle(process, &memory).is_empty());
+    }
 
     #[test]
     fn paths_are_plain() {

@@ -55,12 +55,13 @@ impl Script {
 }
 
 impl Scripts {
-    /// A script, by its address.
+    /// A script, by its address. `lines`: whether these are needed; it may have none otherwise.
     pub(super) fn get(
         &mut self,
         heap: &Heap<'_>,
         process: ProcessKey,
         address: u64,
+        lines: bool,
     ) -> Option<Script> {
         let script = address | 1;
         let name = heap.field(script, SCRIPT_NAME);
@@ -69,6 +70,7 @@ impl Scripts {
         let key = (process, heap.integer(script, SCRIPT_ID)?, Arc::clone(&name));
         let ends = match self.of.get(&key) {
             Some(known) => known.clone(),
+            None if !lines => None,
             None => {
                 let source = heap.field(script, SOURCE)?;
                 let read = self.read.entry(process).or_default();

@@ -6,16 +6,19 @@
 use super::heap::Heap;
 use super::positions::{Entry, Place, entries};
 use crate::process::ProcessKey;
+use crate::runtime::{BLOCK_BYTES, TargetMemory};
 use foldhash::HashMap;
 use profiler_common::runtime::v8::{STRETCH_BYTES, address_of, is_object};
 
 /// The most bytes below a stretch that are searched, and how many at a time.
 const MOST_SEARCHED: u64 = 1 << 20;
-const PAGE: u64 = 4096;
+const PIECE: u64 = BLOCK_BYTES as u64;
 /// How far behind its head code begins, at most.
 const MOST_HEAD: u64 = 128;
 /// The most bytes of a table, and of an array.
 const MOST_BYTES: usize = 1 << 18;
+/// So many of the functions that are compiled into one are read ahead.
+const MOST_AHEAD: usize = 8;
 /// How deep calls are compiled into one another, at most.
 const MOST_CALLS: usize = 32;
 
@@ -50,20 +53,86 @@ pub(super) struct Level {
 #[derive(Debug, Default)]
 pub(in crate::runtime) struct Heads {
     of: HashMap<ProcessKey, Vec<u64>>,
+    /// The code in stretches that are looked at now, of one process.
+    found: HashMap<u64, Vec<Code>>,
+    /// Code that was read of these, with what it referred to then, and the numbers of the functions that it was read for.
+    read: Vec<(Code, References, usize)>,
 }
+
+/// References of a piece of code: to its table of positions, and what deoptimization needs, with its function, the calls compiled into
+/// it and their functions. The collector changes these words when it moves what they refer to.
+type References = [Option<u64>; 5];
 
 /// The most maps of heads that are kept of a process, and the most processes.
 const MOST_MAPS: usize = 64;
 const MOST_PROCESSES: usize = 1 << 10;
 
 impl Heads {
-    /// The pieces of code that a stretch has a part of, from the lowest.
+    /// The pieces of code that a stretch has a part of, from the lowest, until [`settle`](Self::settle).
     pub(super) fn codes(
         &mut self,
         heap: &Heap<'_>,
         process: ProcessKey,
         stretch: u64,
     ) -> Vec<Code> {
+        if let Some(found) = self.found.get(&stretch) {
+            return found.clone();
+        }
+        let found = self.search(heap, process, stretch);
+        self.found.insert(stretch, found.clone());
+        found
+    }
+
+    /// References to what may be the `Code` of a stretch, by what was read of it and below it.
+    pub(super) fn objects(&self, heap: &Heap<'_>, process: ProcessKey, stretch: u64) -> Vec<u64> {
+        let (known, mut objects) = (self.of.get(&process), Vec::new());
+        let first = (stretch & !(PIECE - 1)).wrapping_sub(PIECE);
+        let mut words = [[0; 8]; 2 * BLOCK_BYTES / 8];
+        let (below, own) = words.as_flattened_mut().split_at_mut(BLOCK_BYTES);
+        let copied = heap.memory.copy(first, below);
+        let copied = copied.and_then(|()| heap.memory.copy(first.wrapping_add(PIECE), own));
+        if copied.is_none() {
+            return objects;
+        }
+        let last = ((stretch.wrapping_sub(first) + STRETCH_BYTES) / 8) as usize;
+        for place in (0..last).rev() {
+            let map = u64::from_le_bytes(words[place]);
+            if known.is_some_and(|known| known.contains(&map)) {
+                let object = words.get(place + 1).map(|word| u64::from_le_bytes(*word));
+                objects.extend(object);
+                if first.wrapping_add(8 * place as u64) < stretch {
+                    break;
+                }
+            }
+        }
+        objects
+    }
+
+    /// Notes that a piece of code is read, for the function of this number.
+    pub(super) fn note(&mut self, heap: &Heap<'_>, code: Code, number: usize) {
+        self.read.push((code, code.references(heap), number));
+    }
+
+    /// Where the code is described that was read.
+    pub(in crate::runtime) fn places(&self, memory: &TargetMemory, step: usize) -> Vec<u64> {
+        let (heap, mut places) = (Heap::new(memory), Vec::new());
+        for (code, ..) in &self.read {
+            code.places(&heap, step, &mut places);
+        }
+        places
+    }
+
+    /// Forgets what lay in stretches. Returns the numbers of functions whose code refers to something else by now: what was read of
+    /// them may be of other objects.
+    pub(in crate::runtime) fn settle(&mut self, memory: &TargetMemory) -> Vec<usize> {
+        self.found.clear();
+        let heap = Heap::new(memory);
+        let read = self.read.drain(..);
+        let wrong = read.filter(|(code, references, _)| code.references(&heap) != *references);
+        wrong.map(|(_, _, number)| number).collect()
+    }
+
+    fn search(&mut self, heap: &Heap<'_>, process: ProcessKey, stretch: u64) -> Vec<Code> {
         let known = self.of.get(&process);
         if let Some(known) = known {
             let is_head = |map: u64| known.contains(&map) && is_head(heap, map);
@@ -103,10 +172,10 @@ fn is_head(heap: &Heap<'_>, map: u64) -> bool {
 fn codes(heap: &Heap<'_>, stretch: u64, mut is_head: impl FnMut(u64) -> bool) -> Option<Vec<Code>> {
     let mut found = Vec::new();
     let mut end = stretch.saturating_add(STRETCH_BYTES);
-    let mut page = [0; PAGE as usize];
+    let mut piece = [0; PIECE as usize];
     while end > stretch.saturating_sub(MOST_SEARCHED) {
-        let start = end.saturating_sub(1) & !(PAGE - 1);
-        let bytes = &mut page[..(end - start) as usize];
+        let start = end.saturating_sub(1) & !(PIECE - 1);
+        let bytes = &mut piece[..(end - start) as usize];
         if heap.memory.copy(start, bytes).is_none() {
             break;
         }
@@ -161,6 +230,54 @@ fn code_at(heap: &Heap<'_>, head: u64, object: u64) -> Option<Code> {
 }
 
 impl Code {
+    /// Where it is described: by itself; in the next step, by what it refers to; and then by what that refers to, until the functions
+    /// that are compiled into it.
+    pub(super) fn places(&self, heap: &Heap<'_>, step: usize, places: &mut Vec<u64>) {
+        let layout = heap.layout;
+        match step {
+            0 => places.push(self.object),
+            1 => places.extend(heap.field(self.object, layout.deoptimization.into())),
+            2 => {
+                let indexes = [layout.function, layout.inlined, layout.literals];
+                places.extend(indexes.iter().filter_map(|index| self.data(heap, *index)));
+            }
+            3 => {
+                let functions: Vec<u64> = self.inlined(heap).collect();
+                if !functions.is_empty() {
+                    places.extend(heap.field(self.object, layout.positions.into()));
+                }
+                places.extend(functions);
+            }
+            _ if layout.is_wrapped != 0 => {
+                let wrappers = self.inlined(heap);
+                places.extend(wrappers.filter_map(|wrapper| heap.field(wrapper, 8)));
+            }
+            _ => {}
+        }
+    }
+
+    /// References to the first of the functions that are compiled into it, as its literals have them, by the lowest bytes of their
+    /// numbers: few code has more.
+    fn inlined(&self, heap: &Heap<'_>) -> impl Iterator<Item = u64> {
+        let calls = self.data(heap, heap.layout.inlined);
+        let calls = calls.and_then(|calls| heap.bytes(calls, 1, 16 * MOST_AHEAD));
+        let literals = self.data(heap, heap.layout.literals).unwrap_or(0);
+        let indexes = calls.unwrap_or_default().into_iter().skip(8).step_by(16);
+        indexes.filter_map(move |index| heap.field(literals, 16 + 8 * u64::from(index)))
+    }
+
+    /// See [`References`].
+    fn references(&self, heap: &Heap<'_>) -> References {
+        let layout = heap.layout;
+        [
+            heap.field(self.object, layout.positions.into()),
+            heap.field(self.object, layout.deoptimization.into()),
+            self.data(heap, layout.function),
+            self.data(heap, layout.inlined),
+            self.data(heap, layout.literals),
+        ]
+    }
+
     /// The function that it is of, by the address of its `SharedFunctionInfo`; none of code that has nothing compiled into it.
     pub(super) fn function(&self, heap: &Heap<'_>) -> Option<u64> {
         let layout = heap.layout;
@@ -186,20 +303,44 @@ impl Code {
         is_object(shared).then_some(address_of(shared))
     }
 
-    /// Runs of instructions in a stretch, in order. `function`: what the code is of.
-    pub(super) fn runs(&self, heap: &Heap<'_>, stretch: u64, function: u64) -> Option<Vec<Run>> {
+    /// Runs of instructions in a stretch, in order; none if nothing is known. `function`: what the code is of. `places`: whether the
+    /// places in functions are wanted; otherwise code with nothing compiled into it has no runs.
+    pub(super) fn runs(
+        &self,
+        heap: &Heap<'_>,
+        stretch: u64,
+        function: u64,
+        places: bool,
+    ) -> Vec<Run> {
+        self.runs_of(heap, stretch, function, places)
+            .unwrap_or_default()
+    }
+
+    fn runs_of(
+        &self,
+        heap: &Heap<'_>,
+        stretch: u64,
+        function: u64,
+        places: bool,
+    ) -> Option<Vec<Run>> {
         let layout = heap.layout;
-        let table = heap.field(self.object, layout.positions.into())?;
-        let entries = entries(&heap.bytes(table, 1, MOST_BYTES)?, heap.version);
         let calls = self.data(heap, layout.inlined)?;
         let calls = heap.bytes(calls, 1, MOST_BYTES).unwrap_or_default();
         let (calls, _) = calls.as_chunks::<16>();
+        (places || !calls.is_empty()).then_some(())?;
+        let table = heap.field(self.object, layout.positions.into())?;
+        let entries = entries(&heap.bytes(table, 1, MOST_BYTES)?, heap.version);
         let literals = self.data(heap, layout.literals)?;
         let literal = |index: u32| {
             let literal = heap.field(literals, 16 + 8 * u64::from(index))?;
             self.literal(heap, literal)
         };
-        let levels = |place: Place| levels(place, calls, literal, function);
+        let levels = |place: Place| {
+            let mut levels = levels(place, calls, literal, function);
+            let dropped = levels.iter_mut().filter(|_| !places);
+            dropped.for_each(|level| level.offset = None);
+            levels
+        };
         Some(runs(self.start, self.end, stretch, &entries, levels))
     }
 
@@ -288,7 +429,30 @@ fn runs(
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::Fake;
     use super::*;
+
+    #[test]
+    fn what_was_read_of_code_whose_tables_moved_is_wrong() {
+        let fake = Fake::default();
+        let memory = fake.memory();
+        let (heap, mut heads) = (Heap::new(&memory), Heads::default());
+        let code = Code {
+            object: fake.code([0x101, 0x201, 0x301]),
+            start: 0,
+            end: 0x100,
+        };
+        heads.note(&heap, code, 4);
+        assert_eq!(heads.places(&memory, 0), [code.object]);
+        memory.forget();
+        assert!(heads.settle(&memory).is_empty());
+        heads.note(&heap, code, 4);
+        heads.note(&heap, code, 7);
+        fake.code([0x101, 0x501, 0x301]);
+        memory.forget();
+        assert_eq!(heads.settle(&memory), [4, 7]);
+        assert!(heads.settle(&memory).is_empty());
+    }
 
     fn place(offset: u32, call: u32) -> Place {
         Place {
