@@ -157,6 +157,14 @@ impl Event {
 }
 
 impl Plan {
+    /// Whether lines of code are shown, now or once a raw recording is drawn.
+    pub fn keeps_lines(&self) -> bool {
+        let mut outputs = self.events.iter().flat_map(|event| &event.outputs);
+        self.naming.lines
+            || self.live
+            || outputs.any(|output| matches!(output, Output::RawRecording { .. }))
+    }
+
     /// The waits that are wanted, if it is waits that are recorded, alone or beside samples.
     pub fn waits(&self) -> Option<&Waits> {
         self.events.iter().find_map(|event| event.probe.waits())

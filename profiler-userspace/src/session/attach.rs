@@ -110,7 +110,7 @@ fn attach_to(
     }
     let hierarchy = watched.as_ref().map(Watched::kind);
     let (mut kernel, loader) = load(&plan, ids, hierarchy, support)?;
-    let mut handler = EventHandler::new(&mut kernel, loader, watched)?;
+    let mut handler = EventHandler::new(&mut kernel, loader, watched, plan.keeps_lines())?;
     let mut walker = OfflineWalker::default();
     if warm_up::asks_asleep(&plan) {
         warm_up::look_at_asleep(&mut kernel, &mut handler, &mut walker);

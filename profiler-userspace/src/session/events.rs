@@ -37,11 +37,12 @@ pub(super) struct EventHandler {
 }
 
 impl EventHandler {
-    /// No process has been sampled yet.
+    /// No process has been sampled yet. `lines`: whether those of runtimes' functions are wanted.
     pub(super) fn new(
         kernel: &mut Kernel,
         loader: Option<TableLoader<kernel::Tables>>,
         cgroups: Option<Watched>,
+        lines: bool,
     ) -> Result<Self> {
         let mut processes = Processes::holding_files();
         processes.compare_start_times();
@@ -58,7 +59,7 @@ impl EventHandler {
             loader,
             rescans: RescanQueue::default(),
             programs: Programs::default(),
-            namer: Namer::new(true),
+            namer: Namer::new(lines),
             cgroups,
         })
     }

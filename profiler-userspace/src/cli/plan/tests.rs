@@ -122,6 +122,21 @@ fn without_flags_the_whole_machine_is_recorded_until_ctrl_c() {
 }
 
 #[test]
+fn lines_are_kept_for_what_shows_them_now_or_later() {
+    for line in [
+        "--lines",
+        "-o x.svg -o x.fbpf",
+        "--live",
+        "-o x.html --source a",
+    ] {
+        assert!(plan(line).keeps_lines(), "{line}");
+    }
+    for line in ["", "-o x.svg -o x.pb.gz", "--inline --report"] {
+        assert!(!plan(line).keeps_lines(), "{line}");
+    }
+}
+
+#[test]
 fn source_is_for_pages_and_reports_of_lines_and_keeps_functions_whole() {
     let asked = plan("-o x.html --source a --source b");
     assert_eq!(asked.source, [PathBuf::from("a"), PathBuf::from("b")]);
