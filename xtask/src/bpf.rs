@@ -13,7 +13,6 @@
 //! - `debug = 2`: BTF is made from debug sections, which are then dropped;
 //! - `opt-level = "z"` for aya-ebpf: its `memset` would else be recognised as `memset` and call itself.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -21,6 +20,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::bpf_linker;
 use crate::bpf_object;
+use crate::files;
 use crate::object_lint;
 use crate::workspace::{Rustc, Workspace, cargo, run};
 
@@ -38,11 +38,9 @@ pub(crate) fn make() -> Result<()> {
     let (workspace, rustc) = (Workspace::find()?, Rustc::find()?);
     let object = build(&workspace, &rustc)?;
     let report = object_lint::lint(&object)?;
-    write(&workspace.root.join(OBJECT), &object)?;
-    write(
-        &workspace.root.join(VERSIONS),
-        versions(&workspace, &rustc)?.as_bytes(),
-    )?;
+    files::write(&workspace.root.join(OBJECT), &object)?;
+    let noted = versions(&workspace, &rustc)?;
+    files::write(&workspace.root.join(VERSIONS), noted)?;
     println!("{OBJECT}\n{report}");
     Ok(())
 }
@@ -52,7 +50,7 @@ pub(crate) fn check() -> Result<()> {
     let (workspace, rustc) = (Workspace::find()?, Rustc::find()?);
     let (wanted, noted) = (
         versions(&workspace, &rustc)?,
-        read(&workspace.root.join(VERSIONS))?,
+        files::read(&workspace.root.join(VERSIONS))?,
     );
     if wanted.as_bytes() != noted {
         bail!(
@@ -63,9 +61,9 @@ pub(crate) fn check() -> Result<()> {
     }
     let fresh = build(&workspace, &rustc)?;
     let report = object_lint::lint(&fresh)?;
-    if fresh != read(&workspace.root.join(OBJECT))? {
+    if fresh != files::read(&workspace.root.join(OBJECT))? {
         let kept = workspace.target.join("bpf/flame.bpf.o");
-        write(&kept, &fresh)?;
+        files::write(&kept, &fresh)?;
         bail!(
             "{OBJECT} is not what its source makes (that is in {}); run `cargo xtask bpf` and commit the result",
             kept.display()
@@ -85,7 +83,7 @@ fn build(workspace: &Workspace, rustc: &Rustc) -> Result<Vec<u8>> {
     let linker = bpf_linker::provision(&workspace.target, rustc)?;
     run(cargo_for_bpf(workspace, rustc, "build")?.env(bpf_linker::REQUEST, linker))?;
     let target = target(workspace).join(&rustc.host);
-    bpf_object::strip(&read(&target.join("bpf/profiler-ebpf"))?)
+    bpf_object::strip(&files::read(&target.join("bpf/profiler-ebpf"))?)
 }
 
 /// A target directory of its own, so that neither kind of build makes the other's stale.
@@ -165,15 +163,4 @@ fn versions(workspace: &Workspace, rustc: &Rustc) -> Result<String> {
         bpf_linker::VERSION,
         workspace.version("aya-ebpf")?
     ))
-}
-
-fn read(path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).with_context(|| format!("cannot read {}", path.display()))
-}
-
-fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    }
-    fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }

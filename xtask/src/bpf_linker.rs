@@ -12,6 +12,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, Result, bail};
 use object::{Object as _, ObjectSymbol as _};
 
+use crate::files;
 use crate::workspace::{Rustc, cargo, run};
 
 /// The release that is provisioned.
@@ -99,15 +100,14 @@ fn runs(linker: &Path) -> bool {
 /// Fills `folder` with a `libLLVM.so` that is the library inside rustc's sysroot, so that no LLVM need be installed.
 fn point_at_llvm(folder: &Path, rustc: &Rustc) -> Result<()> {
     let lib = rustc.sysroot.join("lib");
-    let entries = fs::read_dir(&lib).with_context(|| format!("cannot list {}", lib.display()))?;
-    let library = entries.flatten().map(|entry| entry.path()).find(|path| {
+    let library = files::list(&lib)?.into_iter().find(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         name.starts_with("libLLVM") && name.contains(".so")
     });
     let library = library.with_context(|| {
         format!("no libLLVM in {}; this compiler has its LLVM built in: use the one that rustup installs", lib.display())
     })?;
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    files::make_folder(folder)?;
     let link = folder.join("libLLVM.so");
     if link.symlink_metadata().is_ok() {
         fs::remove_file(&link).with_context(|| format!("cannot replace {}", link.display()))?;
@@ -180,7 +180,7 @@ impl Job {
 /// them; that list is exactly what is wanted here. Mangled names in it are rustc's own (the panic entry), and the
 /// memory intrinsics are kept by bpf-linker as far as they are called.
 fn exported(symbols: &Path) -> Result<Vec<String>> {
-    let bytes = fs::read(symbols).with_context(|| format!("cannot read {}", symbols.display()))?;
+    let bytes = files::read(symbols)?;
     let file = object::File::parse(&*bytes).context("rustc's list of symbols is no object file")?;
     let mut names = Vec::new();
     for symbol in file.symbols().filter(|symbol| symbol.is_undefined()) {

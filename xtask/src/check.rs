@@ -7,6 +7,7 @@ use std::fs;
 use anyhow::{Context as _, Result, ensure};
 use clap::Args;
 
+use crate::files;
 use crate::source::Source;
 use crate::workspace::{Rustc, Workspace, cargo, run};
 use crate::{arch, bpf, circles, layering, links, object_lint, words};
@@ -84,8 +85,7 @@ fn words(workspace: &Workspace) -> Result<()> {
     let mut wrong = words::in_code(&sources);
     wrong.extend(words::questions(&sources));
     for document in links::documents(&workspace.root)? {
-        let text = fs::read_to_string(&document)
-            .with_context(|| format!("cannot read {}", document.display()))?;
+        let text = files::read_text(&document)?;
         wrong.extend(words::in_document(&document, &text));
     }
     none(wrong)

@@ -9,14 +9,15 @@ mod program;
 mod report;
 mod setup;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use clap::Args;
 
 use crate::bench::interrupt;
 use crate::build;
+use crate::files;
 use crate::root;
 use crate::vm::debian;
 use crate::workspace::Workspace;
@@ -140,10 +141,9 @@ fn profile(program: &Program, order: &Order) -> Result<Vec<u8>> {
         Shape::Commands => {}
     }
     let folded = record(&mut setup, program, order)?;
-    let bytes =
-        std::fs::read(&folded).with_context(|| format!("cannot read {}", folded.display()))?;
+    let bytes = files::read(&folded)?;
     if let Some(folder) = &order.choice.keep {
-        keep(folder, program.name, &bytes)?;
+        files::write(&folder.join(program.name).with_extension("folded"), &bytes)?;
     }
     ensure!(!bytes.is_empty(), "there are no samples of it");
     Ok(bytes)
@@ -172,10 +172,4 @@ fn record(setup: &mut Setup, program: &Program, order: &Order) -> Result<PathBuf
             Err(_) => interrupt::check()?,
         }
     }
-}
-
-fn keep(folder: &Path, name: &str, folded: &[u8]) -> Result<()> {
-    std::fs::create_dir_all(folder)
-        .and_then(|()| std::fs::write(folder.join(name).with_extension("folded"), folded))
-        .with_context(|| format!("cannot write into {}", folder.display()))
 }

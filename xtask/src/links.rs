@@ -2,10 +2,11 @@
 //!
 //! In: `README.md`, `CONTRIBUTING.md` and `docs/**/*.md`. Out: the links that lead nowhere. It never asks the network.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
+
+use crate::files;
 
 /// Marks before a link's target in Markdown and in the HTML that Markdown may hold, and its ends.
 const OPENINGS: [(&str, &[char]); 3] =
@@ -15,8 +16,7 @@ const OPENINGS: [(&str, &[char]); 3] =
 pub(crate) fn broken(root: &Path) -> Result<Vec<String>> {
     let mut broken = Vec::new();
     for document in documents(root)? {
-        let text = fs::read_to_string(&document)
-            .with_context(|| format!("cannot read {}", document.display()))?;
+        let text = files::read_text(&document)?;
         let folder = document.parent().unwrap_or(root);
         for target in targets(&text) {
             if !folder.join(&target).exists() {
@@ -31,20 +31,7 @@ pub(crate) fn broken(root: &Path) -> Result<Vec<String>> {
 /// The documents at the root and those in `docs` and its folders, in the order of their paths.
 pub(crate) fn documents(root: &Path) -> Result<Vec<PathBuf>> {
     let mut documents = vec![root.join("README.md"), root.join("CONTRIBUTING.md")];
-    let mut folders = vec![root.join("docs")];
-    while let Some(folder) = folders.pop() {
-        for entry in
-            fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))?
-        {
-            let path = entry?.path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                documents.push(path);
-            }
-        }
-    }
-    documents.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+    documents.extend(files::below(&root.join("docs"), "md")?);
     documents.sort();
     Ok(documents)
 }

@@ -19,6 +19,7 @@ mod check;
 mod circles;
 mod completeness;
 mod dist;
+mod files;
 mod fuzz;
 mod imports;
 mod kernel_tests;

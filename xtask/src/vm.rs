@@ -8,7 +8,7 @@ pub(crate) mod debian;
 mod log;
 mod verdict;
 
-use std::fs::{self, File};
+use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use clap::Args;
 
+use crate::files;
 use crate::object_code::Code;
 use crate::outcome::Outcome;
 use crate::workspace::{Workspace, in_path, run};
@@ -133,7 +134,7 @@ impl Machines {
     fn prepare() -> Result<Result<Self>> {
         let workspace = Workspace::find()?;
         let folder = workspace.target.join("vm");
-        fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        files::make_folder(&folder)?;
         if let Err(reason) = debian::provide() {
             return Ok(Err(reason));
         }
@@ -153,8 +154,7 @@ impl Machines {
         let begun = Instant::now();
         let late = emulate(image, &self.archive, &console)?;
         let took = begun.elapsed().as_secs();
-        let text =
-            fs::read(&console).with_context(|| format!("cannot read {}", console.display()))?;
+        let text = files::read(&console)?;
         let log = Log::parse(&String::from_utf8_lossy(&text));
         let kernel = log.kernel.as_deref().unwrap_or("that did not start");
         println!("\nkernel {kernel} ({version}), {took} s");
@@ -206,8 +206,7 @@ impl Machines {
 
 /// Runs a machine to its end, with its console going to a file; `true` when it had to be stopped.
 fn emulate(image: &Path, archive: &Path, console: &Path) -> Result<bool> {
-    let file =
-        File::create(console).with_context(|| format!("cannot make {}", console.display()))?;
+    let file = files::create(console)?;
     let complaints = file
         .try_clone()
         .context("cannot share the console's file")?;
@@ -282,7 +281,7 @@ fn file_system(workspace: &Workspace, folder: &Path, archive: &Path) -> Result<(
     }
     for folder in ["bin", "dev", "proc", "sys", "tmp"] {
         let folder = root.join(folder);
-        fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        files::make_folder(&folder)?;
     }
     for (name, script) in [
         ("init", include_str!("vm/init.sh")),
@@ -303,8 +302,7 @@ fn file_system(workspace: &Workspace, folder: &Path, archive: &Path) -> Result<(
             copy(Path::new(&library), &root, Path::new(&library))?;
         }
     }
-    let packed =
-        File::create(archive).with_context(|| format!("cannot make {}", archive.display()))?;
+    let packed = files::create(archive)?;
     let pack = "find . | busybox cpio -o -H newc -R 0:0";
     run(Command::new("sh")
         .args(["-c", pack])
@@ -312,14 +310,9 @@ fn file_system(workspace: &Workspace, folder: &Path, archive: &Path) -> Result<(
         .stdout(packed))
 }
 
-/// Copies a file to a place below a machine's root.
+/// Copies a file to its place in a root folder.
 fn copy(file: &Path, root: &Path, place: &Path) -> Result<()> {
-    let made = root.join(place.strip_prefix("/").unwrap_or(place));
-    let folder = made.parent().context("a file lies in a folder")?;
-    fs::create_dir_all(folder)
-        .and_then(|()| fs::copy(file, &made))
-        .with_context(|| format!("cannot copy {} to {}", file.display(), made.display()))?;
-    Ok(())
+    files::copy(file, &root.join(place.strip_prefix("/").unwrap_or(place)))
 }
 
 /// The folder of Python's encodings.
@@ -375,7 +368,7 @@ fn library_paths(listed: &str) -> Vec<String> {
 /// The programs of the BPF object that ships.
 fn programs(workspace: &Workspace) -> Result<Vec<String>> {
     let object = workspace.root.join(bpf::OBJECT);
-    let bytes = fs::read(&object).with_context(|| format!("cannot read {}", object.display()))?;
+    let bytes = files::read(&object)?;
     let file = object::File::parse(&*bytes).context("the BPF object is no object")?;
     let code = Code::read(&file)?;
     Ok(code

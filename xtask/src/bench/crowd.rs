@@ -16,6 +16,7 @@ use super::command::{Running, last_message};
 use super::figure::{Table, Unit};
 use super::peer::{self, Profiler, Request};
 use super::{Bench, interrupt, large, machine};
+use crate::files;
 use crate::workspace::in_path;
 
 /// The folder of the programs' sources, among the workloads and in the folder of programs.
@@ -59,27 +60,25 @@ const SETTLING: Duration = Duration::from_secs(8);
 /// Copies the programs' sources.
 pub(super) fn build(sources: &Path, folder: &Path) -> Result<()> {
     let folder = folder.join(FOLDER);
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let sources = fs::read_dir(sources.join(FOLDER)).context("cannot list workloads")?;
-    for source in sources {
-        let source = source.context("cannot list workloads")?;
-        fs::copy(source.path(), folder.join(source.file_name()))
-            .with_context(|| format!("cannot copy {}", source.path().display()))?;
+    copy_all(&sources.join(FOLDER), &folder)?;
+    files::write(&folder.join(UNIT), large::unit())
+}
+
+fn copy_all(from: &Path, to: &Path) -> Result<()> {
+    for file in files::list(from)? {
+        files::copy(
+            &file,
+            &to.join(file.file_name().context("a file has a name")?),
+        )?;
     }
-    fs::write(folder.join(UNIT), large::unit()).context("cannot write a program")
+    Ok(())
 }
 
 /// Takes the section's figures.
 pub(super) fn measure(bench: &Bench) -> Result<Table> {
     let mut table = Table::new("Beside what production runs");
     let folder = tempfile::tempdir().context("cannot make a folder")?;
-    for file in
-        fs::read_dir(bench.programs.folder().join(FOLDER)).context("cannot list workloads")?
-    {
-        let file = file.context("cannot list workloads")?;
-        fs::copy(file.path(), folder.path().join(file.file_name()))
-            .context("cannot copy a workload")?;
-    }
+    copy_all(&bench.programs.folder().join(FOLDER), folder.path())?;
     beside_programs(bench, folder.path(), &mut table)?;
     beside_compilers(bench, folder.path(), &mut table)?;
     table.note(

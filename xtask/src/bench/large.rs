@@ -11,6 +11,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 use object::{Object as _, ObjectSection as _};
 
+use crate::files;
 use crate::workspace::run;
 
 /// Name of the program.
@@ -35,9 +36,8 @@ pub(super) fn build(folder: &Path) -> Result<()> {
     }
     let made = tempfile::tempdir_in(folder).context("cannot make a folder")?;
     let file = |name: &str| made.path().join(name);
-    fs::write(file("unit.c"), unit()).context("cannot write a program")?;
-    fs::write(file("main.c"), "int main(void) { return 0; }\n")
-        .context("cannot write a program")?;
+    files::write(&file("unit.c"), unit())?;
+    files::write(&file("main.c"), "int main(void) { return 0; }\n")?;
     for name in ["unit", "main"] {
         run(Command::new("gcc")
             .args(["-O2", "-g", "-c", "-o"])
@@ -48,7 +48,7 @@ pub(super) fn build(folder: &Path) -> Result<()> {
     // The linker takes its command line from a file.
     let times = usize::try_from(DEBUG_BYTES / debug_bytes + 1)?;
     let unit = format!("{}\n", file("unit.o").display());
-    fs::write(file("units"), unit.repeat(times)).context("cannot write a list")?;
+    files::write(&file("units"), unit.repeat(times))?;
     let mut list = std::ffi::OsString::from("@");
     list.push(file("units"));
     run(Command::new("gcc")
@@ -61,7 +61,7 @@ pub(super) fn build(folder: &Path) -> Result<()> {
 
 /// How much an object has in debug sections that linking keeps as they are: strings are merged.
 fn debug_bytes(path: &Path) -> Result<u64> {
-    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let bytes = files::read(path)?;
     let object = object::File::parse(bytes.as_slice())?;
     let of_debug = object.sections().filter(|section| {
         let name = section.name().unwrap_or_default();

@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::arch;
+use crate::files;
 use crate::root::Root;
 use crate::workspace::{in_path, output, run};
 
@@ -72,17 +73,11 @@ pub(crate) fn install(packages: &[&str]) -> Result<()> {
 
 /// The newest image of `version` in `folder`, fetched if there is none; `None` when Debian has none either.
 pub(super) fn image(version: &str, folder: &Path) -> Result<Option<PathBuf>> {
-    let mut kept = Vec::new();
-    for entry in
-        fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?
-    {
-        let name = entry.context("cannot list the kernels")?.file_name();
-        kept.extend(
-            name.to_str()
-                .and_then(|name| name.strip_prefix(IMAGE))
-                .map(str::to_owned),
-        );
-    }
+    let images = files::list(folder)?;
+    let names = images.iter().filter_map(|path| path.file_name()?.to_str());
+    let kept: Vec<String> = { names.filter_map(|name| name.strip_prefix(IMAGE)) }
+        .map(str::to_owned)
+        .collect();
     if let Some(release) = newest(version, &kept) {
         return Ok(Some(folder.join(format!("{IMAGE}{release}"))));
     }
@@ -118,20 +113,17 @@ fn fetch(release: &str, folder: &Path) -> Result<PathBuf> {
     if scratch.exists() {
         fs::remove_dir_all(&scratch).context("cannot remove an unpacked package")?;
     }
-    fs::create_dir_all(&scratch).context("cannot make a folder for a package")?;
+    files::make_folder(&scratch)?;
     // As whoever runs this: apt's own user may not reach the folder.
     run(Command::new("apt-get")
         .args(["download", "-qq", "-o", "APT::Sandbox::User=root"])
         .arg(&package)
         .current_dir(&scratch))?;
-    let mut files = fs::read_dir(&scratch).context("cannot list the download")?;
-    let file = files.next().context("apt-get downloaded nothing")?;
-    let file = file.context("cannot list the download")?.path();
-    run(Command::new("dpkg").arg("-x").arg(&file).arg(&scratch))?;
-    let (name, image) = (
-        format!("{IMAGE}{release}"),
-        folder.join(format!("{IMAGE}{release}")),
-    );
+    let downloaded = files::list(&scratch)?;
+    let file = downloaded.first().context("apt-get downloaded nothing")?;
+    run(Command::new("dpkg").arg("-x").arg(file).arg(&scratch))?;
+    let name = format!("{IMAGE}{release}");
+    let image = folder.join(&name);
     fs::rename(scratch.join("boot").join(name), &image)
         .with_context(|| format!("{package} holds no kernel"))?;
     fs::remove_dir_all(&scratch).context("cannot remove an unpacked package")?;
