@@ -174,6 +174,17 @@ impl Modules {
 }
 
 /// An item that a `use` brings into a file.
+/// Every path in a file, tests' included, split into its names; a `use` of several things counts once for each.
+pub(crate) fn paths(source: &Source) -> Vec<Vec<String>> {
+    let mut names = Names {
+        are_tests_read: true,
+        ..Names::default()
+    };
+    names.read(source.tokens().clone(), 0);
+    let used = names.uses.into_iter().map(|used| used.path);
+    used.chain(names.paths).collect()
+}
+
 struct Use {
     path: Vec<String>,
     /// The name that it has there; `*` for all that is in `path`.
@@ -184,6 +195,8 @@ struct Use {
 /// The names that a file has and uses outside its tests.
 #[derive(Default)]
 struct Names {
+    /// Whether code that only tests compile is read as well.
+    are_tests_read: bool,
     uses: Vec<Use>,
     /// Paths of two names or more.
     paths: Vec<Vec<String>>,
@@ -217,7 +230,11 @@ impl Names {
                     at += 1;
                     continue;
                 }
-                TokenTree::Punct(mark) if mark.as_char() == '#' && is_test(tokens.get(at + 1)) => {
+                TokenTree::Punct(mark)
+                    if mark.as_char() == '#'
+                        && !self.are_tests_read
+                        && is_test(tokens.get(at + 1)) =>
+                {
                     at = self.skip_test(&tokens, at + 2);
                     continue;
                 }
@@ -354,7 +371,7 @@ fn lifted(mut path: Vec<String>, depth: usize) -> Vec<String> {
         .count()
         .min(depth);
     path.drain(..ups);
-    if ups > 0 {
+    if ups > 0 && path.first().is_none_or(|name| name != "super") {
         path.insert(0, "self".to_owned());
     }
     path
@@ -373,4 +390,49 @@ fn is_group(token: Option<&TokenTree>, delimiter: Delimiter) -> bool {
 /// Whether an attribute's brackets hold `cfg(test)`.
 fn is_test(token: Option<&TokenTree>) -> bool {
     matches!(token, Some(TokenTree::Group(group)) if group.stream().to_string().replace(' ', "") == "cfg(test)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(text: &str) -> Source {
+        Source::new(Path::new("x.rs"), text.to_owned()).expect("Rust")
+    }
+
+    fn shown(text: &str) -> Vec<String> {
+        let found = paths(&source(text));
+        found.iter().map(|path| path.join("::")).collect()
+    }
+
+    #[test]
+    fn a_use_counts_once_for_each_of_its_branches() {
+        let found = shown("use crate::{kernel::{Error, load::Map as M}, plan, profile::*};");
+        for wanted in [
+            "crate::kernel::Error",
+            "crate::kernel::load::Map",
+            "crate::plan",
+            "crate::profile",
+        ] {
+            assert!(
+                found.iter().any(|path| path == wanted),
+                "{wanted} is not in {found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn paths_within_bodies_and_macros_count() {
+        let found = shown("fn f() { g!(\"{}\", crate::kernel::X); aya::Ebpf::load(x) }");
+        assert!(found.contains(&"crate::kernel::X".to_owned()));
+        assert!(found.contains(&"aya::Ebpf::load".to_owned()));
+    }
+
+    #[test]
+    fn paths_in_comments_and_strings_do_not_count() {
+        let text = "//! crate::kernel\n/* aya::x */ const A: &str = \"tokio::spawn\"; /// [`crate::cli`]\nstruct S;";
+        assert_eq!(shown(text), Vec::<String>::new());
+        let names = ["doc", "const", "A", "str", "doc", "struct", "S"];
+        assert_eq!(source(text).names(), names);
+    }
 }

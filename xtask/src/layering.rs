@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use crate::imports;
 use crate::source::Source;
 
 /// Rows of a module of the userspace crate and the modules that it may use. Whatever has no row may use, and be used by, nobody.
@@ -124,8 +125,7 @@ pub(crate) fn violations(sources: &[Source]) -> Vec<String> {
         if let Ok(path) = source.path.strip_prefix(USERSPACE) {
             let place = Place::new(path);
             wrong.extend(
-                source
-                    .paths()
+                imports::paths(source)
                     .iter()
                     .filter_map(|used| place.objection(used))
                     .map(|said| format!("{shown} {said}")),
@@ -166,7 +166,7 @@ fn row<'table>(table: &'table str, name: &str) -> Option<Vec<&'table str>> {
 }
 
 fn holds_unsafe(source: &Source) -> bool {
-    source.paths().iter().any(|path| path[0] == "unsafe")
+    source.names().iter().any(|name| name == "unsafe")
 }
 
 /// Where a file of the userspace crate stands among its modules.
