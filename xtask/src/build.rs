@@ -26,39 +26,28 @@ pub(crate) struct Executable {
 
 /// The optimized flame-bpf.
 pub(crate) fn flame_bpf(workspace: &Workspace) -> Result<PathBuf> {
-    let made = executables(
-        cargo().args(["build", "--release", "--package=flame-bpf"]),
-        workspace,
-    )?;
-    let found = made
-        .into_iter()
-        .find(|executable| executable.name == "flame-bpf");
-    Ok(found.context("cargo made no flame-bpf")?.path)
+    let arguments = ["build", "--release", "--package=flame-bpf"];
+    program("flame-bpf", cargo().args(arguments), workspace)
 }
 
 /// The optimized flame-bpf for another target, whose C compiler is musl's.
 pub(crate) fn static_flame_bpf(workspace: &Workspace, target: &str) -> Result<PathBuf> {
     let arguments = ["build", "--release", "--package=flame-bpf", "--target"];
-    let made = executables(
-        cargo()
-            .args(arguments)
-            .arg(target)
-            .env(format!("CC_{}", target.replace('-', "_")), "musl-gcc"),
-        workspace,
-    )?;
-    let found = made
-        .into_iter()
-        .find(|executable| executable.name == "flame-bpf");
-    Ok(found.context("cargo made no flame-bpf")?.path)
+    let compiler = format!("CC_{}", target.replace('-', "_"));
+    let mut build = cargo();
+    build.args(arguments).arg(target).env(compiler, "musl-gcc");
+    program("flame-bpf", &mut build, workspace)
 }
 
 /// blazesym as a program of its own, optimized, for `bench` to measure.
 pub(crate) fn blazesym(workspace: &Workspace) -> Result<PathBuf> {
     const NAME: &str = "bench-blazesym";
     let arguments = ["build", "--release", "--package=xtask", "--features=peers"];
-    let made = executables(cargo().args(arguments).args(["--bin", NAME]), workspace)?;
-    let found = made.into_iter().find(|executable| executable.name == NAME);
-    Ok(found.context("cargo made no bench-blazesym")?.path)
+    program(
+        NAME,
+        cargo().args(arguments).args(["--bin", NAME]),
+        workspace,
+    )
 }
 
 /// The program that feeds broken input, optimized but with every check.
@@ -74,7 +63,12 @@ pub(crate) fn record_memory(workspace: &Workspace) -> Result<PathBuf> {
 /// A program of the tests' package.
 fn of_tests(name: &str, arguments: &[&str], workspace: &Workspace) -> Result<PathBuf> {
     let package = ["build", "--package=flame-bpf-tests", "--bin", name];
-    let made = executables(cargo().args(package).args(arguments), workspace)?;
+    program(name, cargo().args(package).args(arguments), workspace)
+}
+
+/// The program of that name that a command builds.
+fn program(name: &str, command: &mut Command, workspace: &Workspace) -> Result<PathBuf> {
+    let made = executables(command, workspace)?;
     let found = made.into_iter().find(|executable| executable.name == name);
     let found = found.with_context(|| format!("cargo made no {name}"))?;
     Ok(found.path)

@@ -2,7 +2,6 @@
 //!
 //! In: sources in C, Python and JavaScript. Out: running programs, which are gone when their value is.
 
-use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -15,6 +14,7 @@ use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::interrupt;
+use crate::files;
 use crate::workspace::run;
 
 /// Works a fixed amount under a stack of a given depth.
@@ -39,7 +39,7 @@ pub(super) struct Programs {
 
 /// Compiles, or copies, the programs from `sources` into `folder`.
 pub(super) fn build(sources: &Path, folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    files::make_folder(folder)?;
     for name in [STACK, STORM, SWITCH, LOAD] {
         run(Command::new("gcc")
             .args(["-std=gnu11", "-O1", "-fno-omit-frame-pointer"])
@@ -49,9 +49,7 @@ pub(super) fn build(sources: &Path, folder: &Path) -> Result<()> {
             .arg(folder.join(name))
             .arg(sources.join("c").join(name).with_extension("c")))?;
     }
-    fs::copy(sources.join("python").join(PYTHON), folder.join(PYTHON))
-        .with_context(|| format!("cannot copy {PYTHON}"))?;
-    Ok(())
+    files::copy(&sources.join("python").join(PYTHON), &folder.join(PYTHON))
 }
 
 impl Programs {
@@ -88,8 +86,8 @@ impl Programs {
     }
 
     /// Keeps the CPUs busy for as long as the value lives.
-    pub(super) fn loads(&self, cpus: impl Iterator<Item = usize>) -> Result<Vec<Running>> {
-        cpus.map(|cpu| Running::start(&mut Command::new(self.folder.join(LOAD)), cpu))
+    pub(super) fn loads(&self, cpus: impl Iterator<Item = usize>) -> Result<Vec<Workload>> {
+        cpus.map(|cpu| Workload::start(&mut Command::new(self.folder.join(LOAD)), cpu))
             .collect()
     }
 }
@@ -107,9 +105,11 @@ pub(super) enum Kind {
     Switch,
 }
 
-/// A program that waits to be receiver.
+/// A program that has printed that it is ready.
 pub(super) struct Workload {
-    program: Running,
+    child: Child,
+    input: ChildStdin,
+    lines: Receiver<String>,
 }
 
 impl Workload {
@@ -118,51 +118,6 @@ impl Workload {
     /// # Errors
     /// When it cannot be started.
     pub(super) fn start(command: &mut Command, cpu: usize) -> Result<Self> {
-        Ok(Self {
-            program: Running::start(command, cpu)?,
-        })
-    }
-
-    /// Its process ID.
-    pub(super) fn pid(&self) -> u32 {
-        self.program.child.id()
-    }
-
-    /// How long it takes, in seconds of its CPU, without the time that something else had that.
-    ///
-    /// # Errors
-    /// When it has ended.
-    pub(super) fn work(&mut self, what: u32, turns: u64) -> Result<f64> {
-        let answer = self.program.ask(&format!("{what} {turns}\n"))?;
-        let times = answer
-            .split_once(' ')
-            .and_then(|(wall, waited)| Some((wall.parse().ok()?, waited.parse().ok()?)));
-        let (wall, waited): (f64, f64) = times
-            .with_context(|| format!("the program printed {answer:?} instead of two times"))?;
-        Ok((wall - waited) / 1e9)
-    }
-
-    /// How many turns take about so many seconds, by a trial of so many.
-    ///
-    /// # Errors
-    /// When it has ended.
-    pub(super) fn turns_for(&mut self, what: u32, seconds: f64, trial: u32) -> Result<u64> {
-        // The first is slower: it brings the program into the caches and the CPU up to speed.
-        self.work(what, trial.into())?;
-        let took = self.work(what, trial.into())?;
-        Ok((f64::from(trial) * seconds / took).max(1.0) as u64)
-    }
-}
-
-/// A program that has printed that it is ready.
-pub(super) struct Running {
-    child: Child,
-    input: ChildStdin,
-    lines: Receiver<String>,
-}
-
-impl Running {
-    fn start(command: &mut Command, cpu: usize) -> Result<Self> {
         let name = format!("{command:?}");
         let mut child = command
             .arg(cpu.to_string())
@@ -193,6 +148,36 @@ impl Running {
         }
     }
 
+    /// Its process ID.
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How long it takes, in seconds of its CPU, without the time that something else had that.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub(super) fn work(&mut self, what: u32, turns: u64) -> Result<f64> {
+        let answer = self.ask(&format!("{what} {turns}\n"))?;
+        let times = answer
+            .split_once(' ')
+            .and_then(|(wall, waited)| Some((wall.parse().ok()?, waited.parse().ok()?)));
+        let (wall, waited): (f64, f64) = times
+            .with_context(|| format!("the program printed {answer:?} instead of two times"))?;
+        Ok((wall - waited) / 1e9)
+    }
+
+    /// How many turns take about so many seconds, by a trial of so many.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub(super) fn turns_for(&mut self, what: u32, seconds: f64, trial: u32) -> Result<u64> {
+        // The first is slower: it brings the program into the caches and the CPU up to speed.
+        self.work(what, trial.into())?;
+        let took = self.work(what, trial.into())?;
+        Ok((f64::from(trial) * seconds / took).max(1.0) as u64)
+    }
+
     fn ask(&mut self, line: &str) -> Result<String> {
         self.input
             .write_all(line.as_bytes())
@@ -212,7 +197,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for Workload {
     fn drop(&mut self) {
         kill_process_group(Pid::from_child(&self.child), Signal::KILL).ok();
         self.child.wait().ok();
