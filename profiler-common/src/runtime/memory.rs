@@ -33,6 +33,8 @@ pub struct Recorded {
     pub fetched: Cell<[u64; FETCH_WORDS]>,
     /// The words that were remembered.
     pub remembered: [Cell<u64>; REMEMBERED_WORDS],
+    /// How often memory was read.
+    pub reads: Cell<usize>,
 }
 
 impl Default for Recorded {
@@ -45,11 +47,19 @@ impl Default for Recorded {
             registers: [0; 16],
             fetched: Cell::new([0; FETCH_WORDS]),
             remembered: Default::default(),
+            reads: Cell::default(),
         }
     }
 }
 
 impl Recorded {
+    /// Puts words into the descriptor.
+    pub fn describe(&mut self, words: &[(usize, u64)]) {
+        for &(place, word) in words {
+            self.descriptor[place] = word;
+        }
+    }
+
     /// Puts bytes at an address.
     pub fn bytes(&mut self, address: u64, bytes: &[u8]) {
         self.memory.extend((address..).zip(bytes.iter().copied()));
@@ -64,6 +74,7 @@ impl Recorded {
 
 impl Memory for Recorded {
     fn read<const N: usize>(&self, address: u64) -> Option<[u64; N]> {
+        self.reads.update(|reads| reads + 1);
         let mut words = [0; N];
         for (word, at) in words
             .iter_mut()
@@ -98,6 +109,7 @@ impl Process for Recorded {
     }
 
     fn fetch(&self, address: u64, bytes: u64) -> bool {
+        self.reads.update(|reads| reads + 1);
         let mut words = [0; FETCH_WORDS];
         if bytes > 8 * FETCH_WORDS as u64 {
             return false;

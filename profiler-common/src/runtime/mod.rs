@@ -21,6 +21,8 @@ pub mod own_frames;
 pub mod perl;
 pub mod php;
 pub mod ruby;
+#[cfg(test)]
+mod testing;
 pub mod thread;
 pub mod v8;
 mod x86_64;
@@ -269,6 +271,18 @@ pub struct Piece {
     pub bytes: u32,
     /// An [`Encoding`], as a number.
     pub encoding: u32,
+}
+
+impl Piece {
+    /// So many bytes from an address on.
+    #[inline(always)]
+    pub const fn new(address: u64, bytes: u32, encoding: Encoding) -> Self {
+        Self {
+            address,
+            bytes,
+            encoding: encoding as u32,
+        }
+    }
 }
 
 /// Names and place of a function: read in the kernel when the function is first seen.

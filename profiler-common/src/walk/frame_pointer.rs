@@ -40,22 +40,10 @@ pub fn step(registers: Registers, memory: &impl Memory) -> Step {
 #[cfg(test)]
 mod tests {
     extern crate std;
+    use super::super::testing::{Words, words};
     use super::*;
     use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
-    use std::{collections::HashMap, vec, vec::Vec};
-
-    /// Words at addresses.
-    struct Words(HashMap<u64, u64>);
-
-    impl Memory for Words {
-        fn read<const N: usize>(&self, address: u64) -> Option<[u64; N]> {
-            let mut words = [0; N];
-            for (i, word) in words.iter_mut().enumerate() {
-                *word = *self.0.get(&(address + 8 * i as u64))?;
-            }
-            Some(words)
-        }
-    }
+    use std::{vec, vec::Vec};
 
     fn walk(mut registers: Registers, memory: &Words, limit: usize) -> (Vec<u64>, StackEnd) {
         let mut ips = vec![registers.ip];
@@ -79,12 +67,12 @@ mod tests {
 
     #[test]
     fn frame_pointers_are_followed_to_the_root() {
-        let memory = Words(HashMap::from([
+        let memory = words([
             (0x7000_0010, 0x7000_0040),
             (0x7000_0018, 0x40_2000),
             (0x7000_0040, 0),
             (0x7000_0048, 0x40_3000),
-        ]));
+        ]);
         let (ips, end) = walk(START, &memory, 10);
         assert_eq!(ips, [0x40_1000, 0x40_2000, 0x40_3000]);
         assert_eq!(end, StackEnd::Root);
@@ -92,10 +80,7 @@ mod tests {
 
     #[test]
     fn a_return_address_of_zero_is_the_root() {
-        let memory = Words(HashMap::from([
-            (0x7000_0010, 0x7000_0040),
-            (0x7000_0018, 0),
-        ]));
+        let memory = words([(0x7000_0010, 0x7000_0040), (0x7000_0018, 0)]);
         assert_eq!(step(START, &memory), Step::End(StackEnd::Root));
     }
 
@@ -105,15 +90,9 @@ mod tests {
             fp: START.sp - 8,
             ..START
         };
-        assert_eq!(
-            step(below, &Words(HashMap::new())),
-            Step::End(StackEnd::NoFramePointer)
-        );
+        assert_eq!(step(below, &words([])), Step::End(StackEnd::NoFramePointer));
         // A frame that is its own caller would loop forever.
-        let memory = Words(HashMap::from([
-            (0x7000_0010, 0x7000_0010),
-            (0x7000_0018, 0x40_2000),
-        ]));
+        let memory = words([(0x7000_0010, 0x7000_0010), (0x7000_0018, 0x40_2000)]);
         let (ips, end) = walk(START, &memory, 10);
         assert_eq!((ips.len(), end), (2, StackEnd::NoFramePointer));
     }
@@ -123,7 +102,7 @@ mod tests {
         for fp in [0x7000_0013, 1 << 60, u64::MAX, u64::MAX - 7] {
             let registers = Registers { fp, ..START };
             assert_eq!(
-                step(registers, &Words(HashMap::new())),
+                step(registers, &words([])),
                 Step::End(StackEnd::NoFramePointer)
             );
         }
@@ -132,17 +111,14 @@ mod tests {
     #[test]
     fn kernel_addresses_and_small_numbers_are_no_return_addresses() {
         for bad in [1, 4095, 0xffff_ffff_8100_0000] {
-            let memory = Words(HashMap::from([
-                (0x7000_0010, 0x7000_0040),
-                (0x7000_0018, bad),
-            ]));
+            let memory = words([(0x7000_0010, 0x7000_0040), (0x7000_0018, bad)]);
             assert_eq!(step(START, &memory), Step::End(StackEnd::NoFramePointer));
         }
     }
 
     #[test]
     fn unreadable_memory_ends_the_walk() {
-        let half = Words(HashMap::from([(0x7000_0010, 0x7000_0040)]));
+        let half = words([(0x7000_0010, 0x7000_0040)]);
         assert_eq!(step(START, &half), Step::End(StackEnd::Unreadable));
     }
 

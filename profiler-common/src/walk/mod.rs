@@ -10,6 +10,8 @@ pub mod frame_pointer;
 pub mod guess;
 pub mod maple;
 pub mod native;
+#[cfg(test)]
+mod testing;
 pub mod x86_64;
 
 pub use x86_64 as arch;

@@ -190,15 +190,13 @@ fn string(process: &impl Process, address: u64) -> Option<Piece> {
     } else {
         at::STRING_OTHER
     });
-    Some(Piece {
-        address: address.wrapping_add(place),
-        bytes: (length * width) as u32,
-        encoding: match width {
-            2 => Encoding::Ucs2,
-            4 => Encoding::Ucs4,
-            _ => Encoding::Latin1,
-        } as u32,
-    })
+    let encoding = match width {
+        2 => Encoding::Ucs2,
+        4 => Encoding::Ucs4,
+        _ => Encoding::Latin1,
+    };
+    let address = address.wrapping_add(place);
+    Some(Piece::new(address, (length * width) as u32, encoding))
 }
 
 const _: () = assert!(STRING_STATE == STRING_LENGTH + 16);

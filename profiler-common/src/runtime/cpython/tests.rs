@@ -6,14 +6,11 @@ mod outer;
 extern crate std;
 
 use super::{CPython, FREE_THREADED_HEAD, Shape, at};
-use crate::{
-    runtime::{
-        Described, Encoding, FunctionInfo as _, NativeFrame, Process,
-        memory::{Recorded, Shown, walk},
-    },
-    walk::Memory,
+use crate::runtime::{
+    Described as _, Encoding, FunctionInfo as _, NativeFrame,
+    memory::{Recorded, Shown, walk},
+    testing::{assert_distinct, extent, function},
 };
-use core::cell::Cell;
 use std::{vec, vec::Vec};
 
 const BIAS: u64 = 0x7f00_0000_0000;
@@ -29,9 +26,7 @@ fn process(shape: Shape, words: &[(usize, u64)]) -> Recorded {
         thread_pointer: THREAD,
         ..Recorded::default()
     };
-    for &(place, word) in words {
-        process.descriptor[place] = word;
-    }
+    process.describe(words);
     process.descriptor[at::SHAPE] = shape as u64;
     process.descriptor[at::KEY] = RUNTIME + 592;
     process.descriptor[at::CODE_TYPE] = CODE_TYPE;
@@ -86,10 +81,12 @@ fn python_3_11() -> Recorded {
 
 fn python_3_12() -> Recorded {
     let mut process = python_3_13();
-    process.descriptor[at::SHAPE] = Shape::EntryAndAddress as u64;
-    process.descriptor[at::HEAD] = 56;
-    process.descriptor[at::CFRAME_FRAME] = 0;
-    process.descriptor[at::CFRAME_PREVIOUS] = 8;
+    process.describe(&[
+        (at::SHAPE, Shape::EntryAndAddress as u64),
+        (at::HEAD, 56),
+        (at::CFRAME_FRAME, 0),
+        (at::CFRAME_PREVIOUS, 8),
+    ]);
     process
 }
 
@@ -147,6 +144,12 @@ fn code(process: &mut Recorded, address: u64, name: &str) {
     text(process, address + 0x500, name);
 }
 
+/// A frame of 3.10 or before.
+fn frame_3_10(process: &mut Recorded, address: u64, code: u64, previous: u64) {
+    process.words(address + 24, &[previous, code, 0, 0, 0, 0, 0, 0, 0, 0]);
+    process.words(address + 104, &[6]);
+}
+
 /// A frame of 3.11, 68 bytes behind whose start stands whether it is an entry frame.
 fn frame_3_11(process: &mut Recorded, address: u64, code: u64, previous: u64, entry: bool) {
     process.words(
@@ -181,7 +184,6 @@ fn natives(sizes: &[u64]) -> Vec<NativeFrame> {
                 address: 0x4100,
                 sp,
                 caller_sp: sp + size,
-                is_first: 0,
                 ..NativeFrame::default()
             };
             sp += size;
@@ -190,20 +192,14 @@ fn natives(sizes: &[u64]) -> Vec<NativeFrame> {
         .collect()
 }
 
-fn function(function: u64, position: u32) -> Shown {
-    Shown::Function { function, position }
-}
-
 #[test]
 fn frames_of_3_8_go_one_to_each_native_frame_of_the_loop() {
     let mut process = old(Shape::FrameInLoop);
     code(&mut process, 0xa000, "inner");
     code(&mut process, 0xb000, "outer");
     process.words(STATE + 24, &[0x1_0000]);
-    for (frame, back, its_code) in [(0x1_0000, 0x2_0000, 0xa000), (0x2_0000, 0, 0xb000)] {
-        process.words(frame + 24, &[back, its_code, 0, 0, 0, 0, 0, 0, 0, 0]);
-        process.words(frame + 104, &[6]);
-    }
+    frame_3_10(&mut process, 0x1_0000, 0xa000, 0x2_0000);
+    frame_3_10(&mut process, 0x2_0000, 0xb000, 0);
     let mut stack = natives(&[64, 64, 64, 64]);
     stack[1].address = 0x9000;
     let shown = walk::<CPython>(&process, &stack, false);
@@ -232,10 +228,8 @@ fn frames_of_3_10_belong_where_their_cframes_lie() {
     process.words(STATE + 48, &[inner]);
     process.words(inner + 8, &[outer]);
     process.words(outer + 8, &[STATE + 100]);
-    for (frame, back, its_code) in [(0x1_0000, 0x2_0000, 0xa000), (0x2_0000, 0, 0xb000)] {
-        process.words(frame + 24, &[back, its_code, 0, 0, 0, 0, 0, 0, 0, 0]);
-        process.words(frame + 104, &[6]);
-    }
+    frame_3_10(&mut process, 0x1_0000, 0xa000, 0x2_0000);
+    frame_3_10(&mut process, 0x2_0000, 0xb000, 0);
     let shown = walk::<CPython>(&process, &stack, false);
     assert_eq!(
         shown,
@@ -444,9 +438,7 @@ fn code_objects_at_one_address_have_different_checks() {
         code(&mut process, 0xa000, name);
         checks.push(check(&process));
     }
-    for (place, one) in checks.iter().enumerate() {
-        assert!(!checks[..place].contains(one), "{checks:?}");
-    }
+    assert_distinct(&checks);
     // Bytes behind a string do not count.
     code(&mut process, 0xa000, "make_0001");
     process.bytes(0xa000 + 0x500 + 48 + 9, b"garbage");
@@ -464,10 +456,7 @@ fn strings_of_every_width_are_found() {
     let mut process = python_3_11();
     code(&mut process, 0xa000, "name");
     let strings = CPython::strings(&process, 0xa000).unwrap();
-    assert_eq!(
-        (strings.name.address, strings.name.bytes),
-        (0xa000 + 0x500 + 48, 4)
-    );
+    assert_eq!(extent(strings.name), (0xa000 + 0x500 + 48, 4));
     assert_eq!((strings.file.bytes, strings.first_line), (11, 1));
     for (width, encoding) in [
         (1, Encoding::Latin1),
@@ -537,49 +526,6 @@ fn code_objects_whose_type_lies_in_the_program_are_known() {
     assert_eq!(CPython::check(&process, 0xa000), own);
 }
 
-/// Memory broken at will: chains end, and nothing is shown that is no code object.
-/// Memory that counts what is read of it.
-struct Counted<'a> {
-    memory: &'a Recorded,
-    reads: Cell<usize>,
-}
-
-impl Memory for Counted<'_> {
-    fn read<const N: usize>(&self, address: u64) -> Option<[u64; N]> {
-        self.reads.set(self.reads.get() + 1);
-        self.memory.read(address)
-    }
-}
-
-impl Described for Counted<'_> {
-    fn descriptor(&self, index: usize) -> u64 {
-        self.memory.descriptor(index)
-    }
-}
-
-impl Process for Counted<'_> {
-    fn bias(&self) -> u64 {
-        self.memory.bias()
-    }
-
-    fn thread_pointer(&self) -> u64 {
-        self.memory.thread_pointer()
-    }
-
-    fn register(&self, number: u8) -> u64 {
-        self.memory.register(number)
-    }
-
-    fn fetch(&self, address: u64, bytes: u64) -> bool {
-        self.reads.set(self.reads.get() + 1);
-        self.memory.fetch(address, bytes)
-    }
-
-    fn fetched(&self, index: usize) -> u64 {
-        self.memory.fetched(index)
-    }
-}
-
 #[test]
 fn a_frame_of_a_function_that_the_walk_has_met_takes_one_read() {
     let mut process = old(Shape::FrameInLoop);
@@ -596,21 +542,17 @@ fn a_frame_of_a_function_that_the_walk_has_met_takes_one_read() {
             let frame = 0x100_0000 + 0x1000 * number as u64;
             let is_last = number + 1 == codes.len();
             let back = if is_last { 0 } else { frame + 0x1000 };
-            process.words(frame + 24, &[back, *its_code, 0, 0, 0, 0, 0, 0, 0, 0]);
-            process.words(frame + 104, &[6]);
+            frame_3_10(&mut process, frame, *its_code, back);
         }
-        let counted = Counted {
-            memory: &process,
-            reads: Cell::new(0),
-        };
+        process.reads.set(0);
         let stack = natives(&std::vec![64; codes.len() + 1]);
-        let shown = walk::<CPython>(&counted, &stack, false);
+        let shown = walk::<CPython>(&process, &stack, false);
         let functions = shown.iter().filter_map(|shown| match shown {
             Shown::Function { function, .. } => Some(*function),
             _ => None,
         });
         assert_eq!(functions.collect::<Vec<_>>(), codes);
-        counted.reads.get()
+        process.reads.get()
     };
     let one = chain(&[codes[0]]);
     assert_eq!(chain(&[codes[0]; 9]), one + 8);

@@ -85,11 +85,7 @@ pub(super) fn compiled_check(blob: &Blob) -> u32 {
 #[inline(always)]
 fn stub(blob: &Blob) -> Strings {
     Strings {
-        name: Piece {
-            address: blob.name,
-            bytes: 0,
-            encoding: Encoding::CString as u32,
-        },
+        name: Piece::new(blob.name, 0, Encoding::CString),
         ..Strings::default()
     }
 }
@@ -101,9 +97,9 @@ fn piece(process: &impl Process, symbol: u64) -> Option<Piece> {
         return None;
     }
     let [length] = process.read(symbol.wrapping_add(Offsets::symbol_length(process)))?;
-    Some(Piece {
-        address: symbol.wrapping_add(Offsets::symbol_body(process)),
-        bytes: length as u32 & 0xffff,
-        encoding: Encoding::Bytes as u32,
-    })
+    Some(Piece::new(
+        symbol.wrapping_add(Offsets::symbol_body(process)),
+        length as u32 & 0xffff,
+        Encoding::Bytes,
+    ))
 }

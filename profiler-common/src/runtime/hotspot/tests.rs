@@ -2,11 +2,11 @@ extern crate std;
 
 use super::*;
 use crate::runtime::memory::{Recorded, leave_code};
+use crate::runtime::testing::text;
 use crate::runtime::{COMPILED, ChainFrame, FunctionInfo as _, RuntimeKind, first_word};
 use crate::walk::Registers;
 use crate::walk::native::{Frame, Kept, Reached};
 use proptest::prelude::{any, proptest};
-use std::string::String;
 use std::vec::Vec;
 
 const BIAS: u64 = 0x7f00_0000_0000;
@@ -136,11 +136,6 @@ fn called(ip: u64, sp: u64, fp: u64) -> Frame {
 
 fn running(ip: u64, sp: u64, fp: u64) -> Frame {
     Frame::running(Registers { ip, sp, fp }, 0)
-}
-
-fn text(process: &Recorded, piece: crate::runtime::Piece) -> String {
-    let bytes = (0..u64::from(piece.bytes)).map(|at| process.memory[&(piece.address + at)]);
-    bytes.map(char::from).collect()
 }
 
 #[test]

@@ -94,11 +94,11 @@ impl FunctionInfo for Lua {
         Some(Strings {
             owner: Piece::default(),
             name: Piece::default(),
-            file: Piece {
-                address: source.bytes,
-                bytes: if bytes < most { bytes } else { most } as u32,
-                encoding: Encoding::Bytes as u32,
-            },
+            file: Piece::new(
+                source.bytes,
+                if bytes < most { bytes } else { most } as u32,
+                Encoding::Bytes,
+            ),
             first_line: proto.first_line,
             extra: 0,
         })

@@ -4,6 +4,7 @@ use super::*;
 use crate::runtime::FunctionInfo as _;
 use crate::runtime::NativeFrame;
 use crate::runtime::memory::{Recorded, Shown, walk, walk_asking_each};
+use crate::runtime::testing::{assert_distinct, extent, function, walk_changed_bytes};
 use crate::runtime::{Encoding, RuntimeKind, first_word};
 use crate::walk::native::Kept;
 use std::{vec, vec::Vec};
@@ -58,9 +59,7 @@ fn described(minor: u32, words: &[(usize, u64)]) -> Recorded {
     process.descriptor[at::LOOP + 1] = 0x5000;
     process.descriptor[at::BODY] = BODY;
     process.descriptor[at::CALL_REGISTER] = 6;
-    for &(place, word) in words {
-        process.descriptor[place] = word;
-    }
+    process.describe(words);
     process
 }
 
@@ -138,10 +137,6 @@ fn native(place: u64, address: u64, fp: u64) -> NativeFrame {
     }
 }
 
-fn function(function: u64, position: u32) -> Shown {
-    Shown::Function { function, position }
-}
-
 const A: u64 = 0x1_0000;
 const B: u64 = 0x2_0000;
 const C: u64 = 0x3_0000;
@@ -175,20 +170,25 @@ fn two_levels(mut process: Recorded) -> (Recorded, Vec<NativeFrame>) {
     (process, stack.into())
 }
 
+/// Frames that are shown of them.
+fn both_levels() -> [Shown; 8] {
+    [
+        Shown::Native(0),
+        function(A, 4),
+        b(),
+        Shown::Native(1),
+        Shown::Native(2),
+        c(),
+        Shown::Native(3),
+        Shown::Native(4),
+    ]
+}
+
 #[test]
 fn levels_belong_where_the_loop_says_that_it_runs_them() {
     for process in [lua_5_4(), lua_5_3()] {
         let (process, stack) = two_levels(process);
-        let expected = [
-            Shown::Native(0),
-            function(A, 4),
-            b(),
-            Shown::Native(1),
-            Shown::Native(2),
-            c(),
-            Shown::Native(3),
-            Shown::Native(4),
-        ];
+        let expected = both_levels();
         assert_eq!(walk::<Lua>(&process, &stack, false), expected);
         // The rest of the chain holds no function.
         assert_eq!(walk::<Lua>(&process, &stack, true), expected);
@@ -391,9 +391,7 @@ fn functions_at_one_address_have_different_checks() {
             proto(&mut process, A, line, source);
             checks.push(check(&process));
         }
-        for (place, one) in checks.iter().enumerate() {
-            assert!(!checks[..place].contains(one), "{checks:?}");
-        }
+        assert_distinct(&checks);
         proto(&mut process, A, 3, "@a.lua");
         assert_eq!(check(&process), checks[0]);
     }
@@ -405,8 +403,7 @@ fn files_are_found() {
         let path = "@/srv/www/applications/with/a/long/path/to/the/file.lua";
         proto(&mut process, A, 7, path);
         let strings = Lua::strings(&process, A).unwrap();
-        assert_eq!(strings.file.address, A + 0x280 + 24);
-        assert_eq!(strings.file.bytes as usize, path.len());
+        assert_eq!(extent(strings.file), (A + 0x280 + 24, path.len() as u32));
         assert_eq!(strings.file.encoding, Encoding::Bytes as u32);
         assert_eq!((strings.name.address, strings.first_line), (0, 7));
         // A program's text may be of any length.
@@ -421,26 +418,7 @@ fn files_are_found() {
 #[test]
 fn broken_memory_ends_in_marks() {
     let (process, stack) = two_levels(lua_5_4());
-    let addresses: Vec<u64> = process.memory.keys().copied().collect();
-    let mut seed = 1u64;
-    let mut random = || {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        seed >> 33
-    };
-    for _ in 0..2000 {
-        let mut broken = process.clone();
-        for _ in 0..8 {
-            let address = addresses[random() as usize % addresses.len()];
-            broken.bytes(address, &[random() as u8]);
-        }
-        let shown = walk::<Lua>(&broken, &stack, true);
-        assert!(shown.len() <= 1024 + stack.len() + 2, "{}", shown.len());
-        for shown in shown {
-            if let Shown::Function { function, .. } = shown {
-                assert!(Lua::check(&broken, function).is_some());
-            }
-        }
-    }
+    walk_changed_bytes::<Lua>(&process, &stack);
 }
 
 const RETURN: u64 = 0x9800;
@@ -483,16 +461,7 @@ fn two_levels_by_state(process: Recorded) -> (Recorded, Vec<NativeFrame>) {
 fn a_loop_whose_call_is_not_followed_has_the_levels_of_its_state() {
     for process in [lua_5_4(), lua_5_3()] {
         let (mut process, stack) = two_levels_by_state(process);
-        let expected = [
-            Shown::Native(0),
-            function(A, 4),
-            b(),
-            Shown::Native(1),
-            Shown::Native(2),
-            c(),
-            Shown::Native(3),
-            Shown::Native(4),
-        ];
+        let expected = both_levels();
         assert_eq!(walk::<Lua>(&process, &stack, false), expected);
         assert_eq!(walk::<Lua>(&process, &stack, true), expected);
         // A place that it is not known to return to, and what is no state.
@@ -534,16 +503,7 @@ fn levels_of_a_coroutine_are_followed_by_those_of_who_resumed_it() {
     call(&mut process, 0xb800, None, 0, 2);
     state(&mut process, OTHER_STATE, 0xc000);
     called_with(&mut process, &stack[3], OTHER_STATE);
-    let expected = [
-        Shown::Native(0),
-        function(A, 4),
-        b(),
-        Shown::Native(1),
-        Shown::Native(2),
-        c(),
-        Shown::Native(3),
-        Shown::Native(4),
-    ];
+    let expected = both_levels();
     assert_eq!(walk::<Lua>(&process, &stack, false), expected);
 }
 

@@ -102,11 +102,11 @@ impl FunctionInfo for LuaJit {
         Some(Strings {
             owner: Piece::default(),
             name: Piece::default(),
-            file: Piece {
-                address: bytes,
-                bytes: if length < most { length } else { most } as u32,
-                encoding: Encoding::Bytes as u32,
-            },
+            file: Piece::new(
+                bytes,
+                if length < most { length } else { most } as u32,
+                Encoding::Bytes,
+            ),
             first_line: proto.first_line,
             extra: 0,
         })

@@ -3,6 +3,7 @@ extern crate std;
 use super::*;
 use crate::runtime::FunctionInfo as _;
 use crate::runtime::memory::{Recorded, Shown, leave_code, walk};
+use crate::runtime::testing::{extent, function as shown, walk_changed_bytes};
 use crate::runtime::{CodeOwner as _, NativeFrame, RuntimeKind, first_word};
 use crate::walk::{Registers, native::Frame};
 use std::vec::Vec;
@@ -85,10 +86,6 @@ fn two_levels() -> (Recorded, Vec<NativeFrame>) {
         native(NATIVE + 0x250, 0x40, 0x300),
     ];
     (process, stack.into())
-}
-
-fn shown(function: u64, position: u32) -> Shown {
-    Shown::Function { function, position }
 }
 
 #[test]
@@ -203,24 +200,7 @@ fn memory_that_is_no_function_breaks_the_chain() {
 #[test]
 fn broken_memory_ends_in_marks() {
     let (process, stack) = two_levels();
-    let addresses: Vec<u64> = process.memory.keys().copied().collect();
-    let mut seed = 1u64;
-    let mut random = || {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        seed >> 33
-    };
-    for _ in 0..2000 {
-        let mut broken = process.clone();
-        for _ in 0..8 {
-            let address = addresses[random() as usize % addresses.len()];
-            broken.bytes(address, &[random() as u8]);
-        }
-        for frame in walk::<LuaJit>(&broken, &stack, true) {
-            if let Shown::Function { function, .. } = frame {
-                assert!(LuaJit::check(&broken, function).is_some());
-            }
-        }
-    }
+    walk_changed_bytes::<LuaJit>(&process, &stack);
 }
 
 #[test]
@@ -233,6 +213,6 @@ fn functions_at_one_address_have_different_checks_and_their_files() {
     // The collector's marks do not count.
     assert_eq!(LuaJit::check(&process, A), Some(first));
     let strings = LuaJit::strings(&process, A).unwrap();
-    assert_eq!((strings.file.address, strings.file.bytes), (A + 0x418, 9));
+    assert_eq!(extent(strings.file), (A + 0x418, 9));
     assert_eq!(strings.first_line, 3);
 }

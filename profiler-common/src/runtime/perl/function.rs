@@ -206,11 +206,7 @@ fn effective(process: &impl Process, sub: &Sub) -> Option<(u64, u64)> {
 
 #[inline(always)]
 fn c_string(address: u64) -> Piece {
-    Piece {
-        address,
-        bytes: 0,
-        encoding: Encoding::CString as u32,
-    }
+    Piece::new(address, 0, Encoding::CString)
 }
 
 /// The name of a package.
@@ -252,9 +248,5 @@ fn text_of(process: &impl Process, name: u64) -> Option<Piece> {
     } else {
         Encoding::Latin1
     };
-    Some(Piece {
-        address: bytes,
-        bytes: length,
-        encoding: encoding as u32,
-    })
+    Some(Piece::new(bytes, length, encoding))
 }

@@ -6,9 +6,10 @@ use super::{OF_FILE, Perl, at};
 use crate::runtime::{
     Encoding, FunctionInfo as _, NativeFrame,
     memory::{Recorded, Shown, walk},
+    testing::{assert_distinct, changes, extent, function as shown, walk_changed},
 };
 use proptest::prelude::*;
-use std::{vec, vec::Vec};
+use std::vec;
 
 const BIAS: u64 = 0x5500_0000_0000;
 const KEY: u64 = 0x1000;
@@ -40,10 +41,8 @@ const fn statement(line: u64) -> u64 {
 fn name(process: &mut Recorded, address: u64, text: &str, flags: u8) {
     process.words(address, &[(text.len() as u64) << 32 | 0x1234]);
     process.bytes(address + 8, text.as_bytes());
-    process.bytes(
-        address + 8 + text.len() as u64,
-        &[0, flags, 0, 0, 0, 0, 0, 0],
-    );
+    let end = address + 8 + text.len() as u64;
+    process.bytes(end, &[0, flags, 0, 0, 0, 0, 0, 0]);
 }
 
 /// In the word of a sub's flags: its name is held without a glob.
@@ -67,24 +66,13 @@ fn stack(process: &mut Recorded, address: u64, kind: u64, previous: u64, context
     process.words(address, &words);
     for (place, [kind, statement, returns_to, sub, env]) in contexts.iter().enumerate() {
         let place = address + 0x100 + 0x68 * place as u64;
-        let words = [
-            *kind,
-            0,
-            *statement,
-            0,
-            0,
-            0,
-            *returns_to,
-            0,
-            0,
-            *sub,
-            0,
-            0,
-            *env,
-        ];
-        process.words(place, &words);
+        process.words(place, &[*kind, 0, *statement, 0, 0, 0, *returns_to]);
+        process.words(place + 56, &[0, 0, *sub, 0, 0, *env]);
     }
 }
+
+/// The context of `work`.
+const WORKING: [u64; 5] = [SUB, statement(30), OP, WORK, 0];
 
 /// `work` on line 12, called on line 30.
 fn process() -> Recorded {
@@ -93,16 +81,14 @@ fn process() -> Recorded {
         thread_pointer: THREAD,
         ..Recorded::default()
     };
-    for (place, word) in [
+    process.describe(&[
         (at::KEY, KEY),
         (at::LOOP, LOOP),
         (at::LOOP + 1, LOOP + 0x50),
         (at::LOOP + 2, 0x3000),
         (at::LOOP + 3, 0x3100),
         (at::RUNOPS, 0x8f0),
-    ] {
-        process.descriptor[place] = word;
-    }
+    ]);
     process.words(BIAS + KEY, &[3]);
     process.words(THREAD + 1296, &[THREAD + 0x310]);
     process.words(THREAD + 0x310 + 16 * 3 + 8, &[INTERPRETER]);
@@ -120,13 +106,8 @@ fn process() -> Recorded {
     name(&mut process, PACKAGE + 0x200, "main", 0);
     sub(&mut process, WORK, "work", 11);
     sub(&mut process, COMPARE, "compare", 21);
-    stack(
-        &mut process,
-        MAIN,
-        1,
-        0,
-        &[[BLOCK, 0, 0, 0, 0], [SUB, statement(30), OP, WORK, 0]],
-    );
+    let contexts = [[BLOCK, 0, 0, 0, 0], WORKING];
+    stack(&mut process, MAIN, 1, 0, &contexts);
     process
 }
 
@@ -136,13 +117,8 @@ fn natives<const N: usize>() -> [NativeFrame; N] {
         address: LOOP + 0x16,
         sp: STACK + 0x100 * place as u64,
         caller_sp: STACK + 0x100 * place as u64 + 0x10,
-        is_first: 0,
         ..NativeFrame::default()
     })
-}
-
-fn shown(function: u64, position: u32) -> Shown {
-    Shown::Function { function, position }
 }
 
 #[test]
@@ -251,13 +227,8 @@ fn an_eval_in_a_guarded_sub_has_not_called_the_loop() {
 fn strings_that_are_run_and_files_have_frames() {
     let mut process = process();
     let eval = [EVAL, statement(12), OP, 0, STACK + 0x1000];
-    stack(
-        &mut process,
-        MAIN,
-        1,
-        0,
-        &[[BLOCK, 0, 0, 0, 0], [SUB, statement(30), OP, WORK, 0], eval],
-    );
+    let contexts = [[BLOCK, 0, 0, 0, 0], WORKING, eval];
+    stack(&mut process, MAIN, 1, 0, &contexts);
     process.words(INTERPRETER + 0xd0, &[statement(45), 0, MAIN]);
     let walked = walk::<Perl>(&process, &natives::<1>(), false);
     assert_eq!(
@@ -298,14 +269,8 @@ fn a_thread_that_runs_no_perl_shows_native_frames() {
 fn names_are_found() {
     let mut process = process();
     let strings = Perl::strings(&process, WORK).unwrap();
-    assert_eq!(
-        (strings.owner.address, strings.owner.bytes),
-        (PACKAGE + 0x208, 4)
-    );
-    assert_eq!(
-        (strings.name.address, strings.name.bytes),
-        (WORK + 0x208, 4)
-    );
+    assert_eq!(extent(strings.owner), (PACKAGE + 0x208, 4));
+    assert_eq!(extent(strings.name), (WORK + 0x208, 4));
     assert_eq!(strings.name.encoding, Encoding::Latin1 as u32);
     assert_eq!((strings.file.address, strings.first_line), (FILE, 11));
     name(&mut process, WORK + 0x200, "\u{e9}t\u{e9}", 1);
@@ -339,9 +304,7 @@ fn subs_at_one_address_have_different_checks() {
         process.words(WORK + 0x120 + place, &[WORK + 0x300]);
         checks.push(Perl::check(&process, WORK).unwrap());
     }
-    for (place, one) in checks.iter().enumerate() {
-        assert!(!checks[..place].contains(one), "{checks:?}");
-    }
+    assert_distinct(&checks);
     // Bytes behind the end of a file's name are not part of it.
     let before = Perl::check(&process, FILE | OF_FILE);
     process.bytes(FILE + 12, b"abc");
@@ -350,27 +313,11 @@ fn subs_at_one_address_have_different_checks() {
 
 proptest! {
     #[test]
-    fn broken_memory_ends_and_keeps_the_native_frames(
-        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>(), any::<prop::sample::Index>()), 1..40),
-        breaks: bool,
-    ) {
+    fn broken_memory_ends_and_keeps_the_native_frames(changes in changes(), breaks: bool) {
         let mut process = process();
         sorting(&mut process, &[COMPARED, [EVAL | TRY, statement(21), OP, 0, STACK + 0x80]]);
-        let places: Vec<u64> = process.memory.keys().copied().collect();
         let pointers = [MAIN, SORT, COMPARE, WORK, PACKAGE, FILE, 0, u64::MAX];
-        for (place, byte, pointer) in changes {
-            let place = places[place.index(places.len())];
-            if byte & 1 == 0 {
-                process.bytes(place, &[byte]);
-            } else {
-                process.words(place & !7, &[*pointer.get(&pointers)]);
-            }
-        }
-        let natives = natives::<3>();
-        let is_native = |shown: &&Shown| matches!(shown, Shown::Native(_));
-        let walked = walk::<Perl>(&process, &natives, breaks);
-        prop_assert_eq!(walked.iter().filter(is_native).count(), 3);
-        prop_assert!(walked.len() <= 1024 + 3);
+        walk_changed::<Perl>(process, &natives::<3>(), (changes, &pointers), breaks)?;
     }
 }
 
@@ -382,11 +329,13 @@ const VARIABLES: u64 = 0x8000;
 /// As [`process`], without ithreads.
 fn process_without_threads() -> Recorded {
     let mut process = process();
-    process.descriptor[at::KEY] = 0;
-    process.descriptor[at::RUNOPS] = VARIABLES;
-    process.descriptor[at::OP] = VARIABLES + 0x40;
-    process.descriptor[at::STATEMENT] = VARIABLES + 0x80;
-    process.descriptor[at::STACK] = VARIABLES + 0xc0;
+    process.describe(&[
+        (at::KEY, 0),
+        (at::RUNOPS, VARIABLES),
+        (at::OP, VARIABLES + 0x40),
+        (at::STATEMENT, VARIABLES + 0x80),
+        (at::STACK, VARIABLES + 0xc0),
+    ]);
     for (place, word) in [BIAS + LOOP, OP, statement(12), MAIN]
         .into_iter()
         .enumerate()

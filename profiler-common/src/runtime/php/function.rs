@@ -189,9 +189,9 @@ fn string(process: &impl Process, string: u64) -> Option<Piece> {
         return None;
     }
     let [_, length] = process.read(string.wrapping_add(STRING_HASH))?;
-    (length <= MAX_STRING).then_some(Piece {
-        address: string.wrapping_add(STRING_BYTES),
-        bytes: length as u32,
-        encoding: Encoding::Bytes as u32,
-    })
+    (length <= MAX_STRING).then_some(Piece::new(
+        string.wrapping_add(STRING_BYTES),
+        length as u32,
+        Encoding::Bytes,
+    ))
 }

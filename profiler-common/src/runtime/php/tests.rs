@@ -6,6 +6,7 @@ use super::{CURRENT_EXECUTE_DATA, Php, at, layout::CALL_GENERATOR};
 use crate::runtime::{
     Encoding, FunctionInfo as _, NativeFrame,
     memory::{Recorded, Shown, walk},
+    testing::{assert_distinct, changes, extent, function as shown, walk_changed},
 };
 use proptest::prelude::*;
 use std::{vec, vec::Vec};
@@ -63,7 +64,7 @@ fn process() -> Recorded {
         bias: BIAS,
         ..Recorded::default()
     };
-    for (place, word) in [
+    process.describe(&[
         (at::CURRENT, CURRENT),
         (at::OPCODES, 88),
         (at::OPCODE_COUNT, 80),
@@ -73,9 +74,7 @@ fn process() -> Recorded {
         (at::LOOP + 1, 0x5000),
         (at::LOOP + 2, COLD),
         (at::LOOP + 3, 0x2100),
-    ] {
-        process.descriptor[place] = word;
-    }
+    ]);
     text(&mut process, FILE, 77, "/srv/a.php");
     process.words(ITEM, &[0, ITEM + 0x100]);
     text(&mut process, ITEM + 0x100, 78, "Item");
@@ -96,7 +95,6 @@ fn native(process: &mut Recorded, address: u64, sp: u64, saved: [u64; 2]) -> Nat
         address,
         sp,
         caller_sp: sp + 0xa0,
-        is_first: 0,
         ..NativeFrame::default()
     }
 }
@@ -121,10 +119,6 @@ fn stack(process: &mut Recorded) -> [NativeFrame; 3] {
             [instruction(CODE_OF_FILE, 4), MAIN],
         ),
     ]
-}
-
-fn shown(function: u64, position: u32) -> Shown {
-    Shown::Function { function, position }
 }
 
 const USORT_SHOWN: Shown = Shown::Function {
@@ -439,24 +433,16 @@ fn functions_at_one_address_have_different_checks() {
         process.words(FILE + 8, &[hash]);
         checks.push(Php::check(&process, ITEM_COMPARE).unwrap());
     }
-    for (place, one) in checks.iter().enumerate() {
-        assert!(!checks[..place].contains(one), "{checks:?}");
-    }
+    assert_distinct(&checks);
 }
 
 #[test]
 fn strings_are_found() {
     let process = process();
     let strings = Php::strings(&process, ITEM_COMPARE).unwrap();
-    assert_eq!(
-        (strings.owner.address, strings.owner.bytes),
-        (ITEM + 0x118, 4)
-    );
-    assert_eq!(
-        (strings.name.address, strings.name.bytes),
-        (ITEM_COMPARE + 0x418, 7)
-    );
-    assert_eq!((strings.file.address, strings.file.bytes), (FILE + 24, 10));
+    assert_eq!(extent(strings.owner), (ITEM + 0x118, 4));
+    assert_eq!(extent(strings.name), (ITEM_COMPARE + 0x418, 7));
+    assert_eq!(extent(strings.file), (FILE + 24, 10));
     assert_eq!(strings.name.encoding, Encoding::Bytes as u32);
     assert_eq!((strings.first_line, strings.extra), (7, 0));
     let strings = Php::strings(&process, USORT).unwrap();
@@ -471,25 +457,10 @@ fn strings_are_found() {
 
 proptest! {
     #[test]
-    fn broken_memory_ends_and_keeps_the_native_frames(
-        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>(), any::<prop::sample::Index>()), 1..40),
-        breaks: bool,
-    ) {
+    fn broken_memory_ends_and_keeps_the_native_frames(changes in changes(), breaks: bool) {
         let mut process = process();
         let stack = stack(&mut process);
-        let places: Vec<u64> = process.memory.keys().copied().collect();
         let pointers = [MAIN, SORT, COMPARE, USORT, ITEM_COMPARE, CODE_OF_FILE, 0, u64::MAX];
-        for (place, byte, pointer) in changes {
-            let place = places[place.index(places.len())];
-            if byte & 1 == 0 {
-                process.bytes(place, &[byte]);
-            } else {
-                process.words(place & !7, &[*pointer.get(&pointers)]);
-            }
-        }
-        let natives = |shown: &&Shown| matches!(shown, Shown::Native(_));
-        let walked = walk::<Php>(&process, &stack, breaks);
-        prop_assert_eq!(walked.iter().filter(natives).count(), 3);
-        prop_assert!(walked.len() <= 1024 + 3);
+        walk_changed::<Php>(process, &stack, (changes, &pointers), breaks)?;
     }
 }

@@ -116,11 +116,7 @@ pub(super) fn string(process: &impl Process, string: u64) -> Option<Piece> {
     } else {
         (string.wrapping_add(16), length_embedded(flags))
     };
-    (length <= MAX_STRING).then_some(Piece {
-        address,
-        bytes: length as u32,
-        encoding: Encoding::Bytes as u32,
-    })
+    (length <= MAX_STRING).then_some(Piece::new(address, length as u32, Encoding::Bytes))
 }
 
 /// Whether strings have their length in front of what follows it.

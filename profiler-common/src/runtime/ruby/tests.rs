@@ -6,6 +6,7 @@ use super::{Access, ClassPath, Length, Ruby, at};
 use crate::runtime::{
     Encoding, FunctionInfo as _, NativeFrame,
     memory::{Recorded, Shown, walk},
+    testing::{assert_distinct, changes, extent, function, walk_changed},
 };
 use proptest::prelude::*;
 use std::{vec, vec::Vec};
@@ -80,7 +81,7 @@ fn process() -> Recorded {
         thread_pointer: THREAD,
         ..Recorded::default()
     };
-    for (place, word) in [
+    process.describe(&[
         (at::ACCESS, Access::Module as u64),
         (at::PLACE, MODULE),
         (at::OFFSET, 8),
@@ -90,9 +91,7 @@ fn process() -> Recorded {
         (at::LOOP + 1, LOOP + 0x1000),
         (at::BODY, LOOP_BODY),
         (at::FRAME_BYTES, FRAME_BYTES),
-    ] {
-        process.descriptor[place] = word;
-    }
+    ]);
     process.words(BIAS + MODULE, &[1]);
     process.words(THREAD + 8, &[THREAD + 0x100]);
     process.words(THREAD + 0x100 + 16, &[BLOCK]);
@@ -112,7 +111,6 @@ fn native(process: &mut Recorded, address: u64, sp: u64, saved: u64) -> NativeFr
         address,
         sp,
         caller_sp: sp + 0x100,
-        is_first: 0,
         ..NativeFrame::default()
     }
 }
@@ -135,10 +133,7 @@ fn stack(process: &mut Recorded) -> [NativeFrame; 5] {
 }
 
 fn shown(iseq: u64, position: u32) -> Shown {
-    Shown::Function {
-        function: iseq + 0x100,
-        position,
-    }
+    function(iseq + 0x100, position)
 }
 
 #[test]
@@ -275,25 +270,26 @@ fn memory_that_is_no_function_is_a_mark() {
     assert_eq!(walked[4..6], [Shown::Broken, Shown::Native(3)]);
 }
 
+/// Names and lines of different functions.
+const DIFFERENT: [(&str, u64); 7] = [
+    ("call", 3),
+    ("calm", 3),
+    ("call", 4),
+    ("call_the_next", 3),
+    ("call_the_nest", 3),
+    ("call_the_next_of_all_the_others", 3),
+    ("call_the_next_of_all_the_other", 3),
+];
+
 #[test]
 fn functions_at_one_address_have_different_checks() {
     let mut process = process();
     let mut checks = vec![];
-    for (label, line) in [
-        ("call", 3),
-        ("calm", 3),
-        ("call", 4),
-        ("call_the_next", 3),
-        ("call_the_nest", 3),
-        ("call_the_next_of_all_the_others", 3),
-        ("call_the_next_of_all_the_other", 3),
-    ] {
+    for (label, line) in DIFFERENT {
         iseq(&mut process, COMPARE, label, line);
         checks.push(Ruby::check(&process, COMPARE + 0x100).unwrap());
     }
-    for (place, one) in checks.iter().enumerate() {
-        assert!(!checks[..place].contains(one), "{checks:?}");
-    }
+    assert_distinct(&checks);
     // Bytes behind a string do not count, nor do the collector's marks.
     iseq(&mut process, COMPARE, "call", 3);
     process.bytes(COMPARE + 0x400 + 16 + 4, b"garbage");
@@ -308,9 +304,7 @@ fn functions_at_one_address_have_different_checks() {
             checks.push(Ruby::check(&process, COMPARE + 0x100).unwrap());
         }
     }
-    for (place, one) in checks.iter().enumerate() {
-        assert!(!checks[..place].contains(one), "{checks:?}");
-    }
+    assert_distinct(&checks);
 }
 
 #[test]
@@ -318,14 +312,8 @@ fn strings_are_found() {
     let mut process = process();
     let body = COMPARE + 0x100;
     let strings = Ruby::strings(&process, body).unwrap();
-    assert_eq!(
-        (strings.name.address, strings.name.bytes),
-        (COMPARE + 0x410, 15)
-    );
-    assert_eq!(
-        (strings.file.address, strings.file.bytes),
-        (COMPARE + 0x540, 28)
-    );
+    assert_eq!(extent(strings.name), (COMPARE + 0x410, 15));
+    assert_eq!(extent(strings.file), (COMPARE + 0x540, 28));
     assert_eq!(strings.file.encoding, Encoding::Bytes as u32);
     assert_eq!((strings.first_line, strings.owner.address), (3, 0));
     // A path may be an array of itself and of its full form: in place, or elsewhere.
@@ -349,22 +337,12 @@ fn strings_and_lines_of_3_2_are_found() {
         process.words(body + 88, &[9 << 32 | line]);
         Ruby::check(&process, body).unwrap()
     };
-    let checks = [
-        write("call", 3),
-        write("calm", 3),
-        write("call", 4),
-        write("call_the_next", 3),
-        write("call_the_nest", 3),
-        write("call_the_next_of_all_the_others", 3),
-        write("call_the_next_of_all_the_other", 3),
-        write("compare", 3),
-    ];
-    for (place, one) in checks.iter().enumerate() {
-        assert!(!checks[..place].contains(one), "{checks:?}");
-    }
+    let all = DIFFERENT.into_iter().chain([("compare", 3)]);
+    let checks: Vec<u32> = all.map(|(text, line)| write(text, line)).collect();
+    assert_distinct(&checks);
     let strings = Ruby::strings(&process, body).unwrap();
-    assert_eq!((strings.name.address, strings.name.bytes), (label + 24, 7));
-    assert_eq!((strings.file.address, strings.file.bytes), (path + 64, 28));
+    assert_eq!(extent(strings.name), (label + 24, 7));
+    assert_eq!(extent(strings.file), (path + 64, 28));
     assert_eq!(strings.first_line, 3);
 }
 
@@ -521,25 +499,10 @@ fn classes_that_are_not_certain_are_left_out() {
 
 proptest! {
     #[test]
-    fn broken_memory_ends_and_keeps_the_native_frames(
-        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>(), any::<prop::sample::Index>()), 1..40),
-        breaks: bool,
-    ) {
+    fn broken_memory_ends_and_keeps_the_native_frames(changes in changes(), breaks: bool) {
         let mut process = process();
         let stack = stack(&mut process);
-        let places: Vec<u64> = process.memory.keys().copied().collect();
         let pointers = [place(0), place(2), MAIN, COMPARE, CONTEXT, STACK, 0, u64::MAX];
-        for (place, byte, pointer) in changes {
-            let place = places[place.index(places.len())];
-            if byte & 1 == 0 {
-                process.bytes(place, &[byte]);
-            } else {
-                process.words(place & !7, &[*pointer.get(&pointers)]);
-            }
-        }
-        let natives = |shown: &&Shown| matches!(shown, Shown::Native(_));
-        let walked = walk::<Ruby>(&process, &stack, breaks);
-        prop_assert_eq!(walked.iter().filter(natives).count(), 5);
-        prop_assert!(walked.len() <= 1024 + 5);
+        walk_changed::<Ruby>(process, &stack, (changes, &pointers), breaks)?;
     }
 }

@@ -80,15 +80,13 @@ pub(super) fn piece(memory: &impl Memory, word: u64) -> Option<(Piece, bool)> {
         };
         let rest = own.saturating_sub(skipped);
         let length = if rest < length { rest } else { length };
-        let piece = Piece {
-            address: characters.wrapping_add(skipped.wrapping_mul(width)),
-            bytes: length.wrapping_mul(width) as u32,
-            encoding: if width == 1 {
-                Encoding::Latin1
-            } else {
-                Encoding::Ucs2
-            } as u32,
+        let address = characters.wrapping_add(skipped.wrapping_mul(width));
+        let encoding = if width == 1 {
+            Encoding::Latin1
+        } else {
+            Encoding::Ucs2
         };
+        let piece = Piece::new(address, length.wrapping_mul(width) as u32, encoding);
         return Some((piece, is_whole));
     }
     None

@@ -4,7 +4,7 @@ use super::*;
 use crate::runtime::memory::{Recorded, leave_code};
 use crate::runtime::{
     COMPILED, CodeOwner as _, Encoding, FrameFunction as _, FunctionInfo as _, NativeFrame,
-    RuntimeKind, first_word,
+    RuntimeKind, first_word, testing,
 };
 use crate::walk::Registers;
 use crate::walk::native::{Frame, Kept};
@@ -142,9 +142,7 @@ fn native(fp: u64) -> NativeFrame {
 
 fn name(process: &Recorded, shared: u64) -> (String, u64) {
     let strings = V8::strings(process, shared).unwrap();
-    let piece = strings.name;
-    let bytes = (0..u64::from(piece.bytes)).map(|at| process.memory[&(piece.address + at)]);
-    (bytes.map(char::from).collect(), strings.extra)
+    (testing::text(process, strings.name), strings.extra)
 }
 
 #[test]
@@ -218,7 +216,7 @@ fn strings_of_all_kinds_are_found() {
     let mut process = process();
     assert_eq!(name(&process, F + 0x100), ("work".into(), F + 0x100));
     let strings = V8::strings(&process, F + 0x100).unwrap();
-    assert_eq!((strings.file.address, strings.file.bytes), (PATH + 16, 11));
+    assert_eq!(testing::extent(strings.file), (PATH + 16, 11));
     // A part, and another.
     string(&mut process, MORE, 3 | ONE_BYTE, 2, &[to(NAME), small(1)]);
     function(&mut process, F, MORE, 3, 40);

@@ -1,32 +1,15 @@
 extern crate std;
 use super::*;
 use crate::walk::arch::{FP as RBP, SAVED as RBX, SP as RSP};
+use crate::walk::testing::{Words, words};
 use proptest::{
     collection::vec,
     prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest},
 };
-use std::collections::HashMap;
 
 const SP: u64 = 0x7000_0000;
 const FP: u64 = SP + 0x100;
 const CODE: u64 = 0x40_1000;
-
-/// Words at addresses.
-struct Words(HashMap<u64, u64>);
-
-impl Memory for Words {
-    fn read<const N: usize>(&self, address: u64) -> Option<[u64; N]> {
-        let mut words = [0; N];
-        for (i, word) in words.iter_mut().enumerate() {
-            *word = *self.0.get(&address.wrapping_add(8 * i as u64))?;
-        }
-        Some(words)
-    }
-}
-
-fn words<const N: usize>(words: [(u64, u64); N]) -> Words {
-    Words(HashMap::from(words))
-}
 
 fn running() -> Frame {
     Frame::running(

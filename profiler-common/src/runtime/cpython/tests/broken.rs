@@ -7,20 +7,13 @@ use super::{
     outer::{two_interpreters_of_3_11, two_interpreters_of_3_13},
     two_levels_of_3_11, two_levels_of_3_13,
 };
-use crate::runtime::FunctionInfo as _;
 use crate::runtime::memory::{Shown, walk};
+use crate::runtime::testing::{assert_functions, random};
 use std::vec::Vec;
 
 #[test]
 fn broken_memory_ends_in_marks_and_never_in_a_wrong_function() {
-    // A linear congruential generator (Knuth, MMIX): the same numbers each time.
-    let mut state = 1u64;
-    let mut random = move |below: usize| -> usize {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as usize % below
-    };
+    let mut random = random();
     for (process, stack) in [
         two_levels_of_3_11(),
         two_levels_of_3_13(),
@@ -46,11 +39,7 @@ fn broken_memory_ends_in_marks_and_never_in_a_wrong_function() {
             assert!(shown.len() <= 1024 + stack.len() + 1, "{}", shown.len());
             let natives = shown.iter().filter(|one| matches!(one, Shown::Native(_)));
             assert_eq!(natives.count(), stack.len());
-            for one in shown {
-                if let Shown::Function { function, .. } = one {
-                    assert!(CPython::check(&broken, function).is_some(), "{one:?}");
-                }
-            }
+            assert_functions::<CPython>(&broken, &shown);
         }
     }
 }

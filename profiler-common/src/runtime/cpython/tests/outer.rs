@@ -3,13 +3,13 @@
 extern crate std;
 
 use super::{
-    BIAS, CPython, RUNTIME, STATE, THREAD, at, frame_3_11, function, two_levels_of_3_11,
-    two_levels_of_3_13,
+    BIAS, CPython, RUNTIME, STATE, THREAD, at, frame_3_11, two_levels_of_3_11, two_levels_of_3_13,
 };
 use crate::{
     runtime::{
         NativeFrame,
         memory::{Recorded, Shown, walk},
+        testing::function,
     },
     walk::Memory,
 };
@@ -53,15 +53,13 @@ fn an_interpreter_that_runs_another_is_shown_behind_it_in_3_11() {
 pub(super) fn two_interpreters_of_3_13() -> (Recorded, Vec<NativeFrame>) {
     const INTERPRETERS: [u64; 3] = [0x5800_0000_0000, 0x5800_0001_0000, BIAS + RUNTIME + 0x100];
     let (mut process, stack) = two_levels_of_3_13();
-    for (place, word) in [
+    process.describe(&[
         (at::THREAD_ID, 152),
         (at::RUNTIME, RUNTIME),
         (at::RUNTIME_BYTES, 0x1000),
         (at::INTERPRETER_NEXT, 0x20),
         (at::INTERPRETER_THREADS, 0x28),
-    ] {
-        process.descriptor[place] = word;
-    }
+    ]);
     let entry = stack[1].sp + 64;
     // The thread's key holds the inner one's.
     let [current] = process.read(STATE + 72).unwrap();
