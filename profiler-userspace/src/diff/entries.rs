@@ -243,10 +243,7 @@ impl Growing {
         let stable = match &self.program {
             Some(_) => PROGRAM.to_owned(),
             None => {
-                let frame = Frame {
-                    name: owner.to_owned(),
-                    kind: FrameKind::Process,
-                };
+                let frame = Frame::new(owner, FrameKind::Process);
                 self.matching.stable(&frame).into_owned()
             }
         };

@@ -164,7 +164,7 @@ impl Rows {
 }
 
 fn length(totals: &WindowTotals) -> f64 {
-    let length = totals.window.end.saturating_sub(totals.window.start);
+    let length = totals.window.length();
     length.as_secs_f64()
 }
 

@@ -4,7 +4,6 @@ use super::counters::CounterMap;
 use super::shared::{PAGE_BYTES, Shared, map};
 use super::size::Sizes;
 use super::{Request, Result};
-use crate::profile::WindowIndex;
 use crate::profile::raw::{RawFrame, RawProfile, RawSample, RawStack, StackIndex, Waker, Who};
 use aya::maps::MapData;
 use foldhash::HashMap;
@@ -384,14 +383,11 @@ impl Store {
     pub(super) fn ran(&self, key: &SampleKey, weight: u64) -> RawSample {
         RawSample {
             who: self.who(key),
-            user: None,
-            kernel: None,
             thread_state: ThreadState::Ran,
             event: key.stamp.event() as u8,
-            waker: None,
-            window: WindowIndex::default(),
             weight,
             count: 1,
+            ..RawSample::default()
         }
     }
 

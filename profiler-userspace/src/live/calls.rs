@@ -253,10 +253,7 @@ impl Calls {
                 self.place_of(function, mapping, code.line, frame.kind)
             }
             None => {
-                let function = Function {
-                    name: frame.name.clone(),
-                    ..Function::default()
-                };
+                let function = Function::named(frame.name.clone());
                 self.place_of(&function, mapping, 0, frame.kind)
             }
         }
@@ -404,10 +401,7 @@ impl Calls {
             });
             self.child(None, What::Owner(owner.0 as u32))
         });
-        let function = Function {
-            name: JOINED.to_owned(),
-            ..Function::default()
-        };
+        let function = Function::named(JOINED);
         let place = self.place_of(&function, None, 0, FrameKind::Mark);
         self.child(Some(parent), What::Place(place))
     }

@@ -8,10 +8,10 @@ use super::calls::{Calls, Name, Owner, Place, What};
 use super::shape::{self, Grouping, Time, Wanted};
 use crate::profile::normalized::{LocationIndex, NormalizedStack, NormalizedStackIndex};
 use crate::profile::{
-    FrameKind, Labels, LabelsIndex, Line, Location, Profile, Sample, Window, WindowIndex, marks,
+    FrameKind, Labels, LabelsIndex, Line, Location, Profile, Sample, Window, marks,
 };
 use foldhash::HashMap;
-use profiler_common::abi::{Fallbacks, StackEnd, ThreadState};
+use profiler_common::abi::ThreadState;
 
 /// The profile of what is wanted of these calls, as far as it leads through `zoom`.
 pub(super) fn profile(calls: &Calls, wanted: &Wanted, zoom: &[Name], window: Window) -> Profile {
@@ -116,11 +116,9 @@ impl<'a> Saving<'a> {
             user: self.stack_of(user),
             kernel: self.stack_of(kernel),
             thread_state: state.unwrap_or_default(),
-            reason: None,
-            waker: None,
-            window: WindowIndex::default(),
             weight,
             count: (count.round() as u64).max(1),
+            ..Sample::default()
         };
         self.profile.push(sample);
     }
@@ -148,13 +146,7 @@ impl<'a> Saving<'a> {
             .map(|places| self.location(places))
             .collect();
         locations.reverse();
-        (!locations.is_empty()).then(|| {
-            self.profile.stack(&NormalizedStack {
-                locations: locations.into(),
-                end: StackEnd::Root,
-                fallbacks: Fallbacks::NONE,
-            })
-        })
+        (!locations.is_empty()).then(|| self.profile.stack(&NormalizedStack::whole(locations)))
     }
 
     fn location(&mut self, places: &[Place]) -> LocationIndex {
@@ -173,12 +165,7 @@ impl<'a> Saving<'a> {
             let mapping = calls.mappings[mapping as usize].clone();
             profile.mapping(mapping)
         });
-        let location = profile.location(Location {
-            mapping,
-            address: 0,
-            kind: outermost.kind,
-            lines,
-        });
+        let location = profile.location(Location::new(mapping, 0, outermost.kind, lines));
         self.locations.insert(places.into(), location);
         location
     }

@@ -174,10 +174,7 @@ impl Top {
 
     /// The view as a profile.
     pub fn profile(&self) -> Profile {
-        let window = Window {
-            start: Duration::ZERO,
-            end: self.status.elapsed,
-        };
+        let window = Window::until(self.status.elapsed);
         let zoom = self.shape.path(self.state.zoom);
         let of = |calls: &Calls| save::profile(calls, &self.state.wanted, &zoom, window);
         match &self.frozen {

@@ -55,12 +55,29 @@ pub struct FoldStyle {
     pub annotate: bool,
 }
 
+#[cfg(test)]
+impl FoldStyle {
+    /// Kinds of frames, and nothing else, are said beside their names.
+    pub(crate) const ANNOTATED: Self = Self {
+        delimited: false,
+        annotate: true,
+    };
+}
+
 /// Writes the profile as folded lines, sorted frame by frame, and equal stacks summed.
 ///
 /// That order differs from that of `sort` where a name holds a character below `;`: here, all that
 /// `main` called stays together, and `main(int)` follows.
 pub fn fold(profile: &Profile, style: FoldStyle, out: &mut dyn Write) -> io::Result<()> {
     write(&View::delimited(profile, style.delimited), style, out)
+}
+
+/// Text that [`fold`] writes.
+#[cfg(test)]
+pub(crate) fn text(profile: &Profile, style: FoldStyle) -> String {
+    let mut bytes = Vec::new();
+    fold(profile, style, &mut bytes).expect("a vector takes everything");
+    String::from_utf8(bytes).expect("folded text is UTF-8")
 }
 
 /// Writes a profile's view as [`fold`] does the profile.

@@ -139,7 +139,8 @@ impl Frame {
         Self::new(format!("[cpu {cpu}]"), FrameKind::Label)
     }
 
-    pub(super) fn new(name: impl Into<String>, kind: FrameKind) -> Self {
+    /// A frame with this name.
+    pub fn new(name: impl Into<String>, kind: FrameKind) -> Self {
         let name = name.into();
         Self { name, kind }
     }

@@ -8,10 +8,10 @@ use super::model::{Function, Labels, LabelsIndex, Line, Location, Profile, Sampl
 use super::normalized::{LocationIndex, NormalizedStackIndex};
 use super::numbers::Numbers;
 use super::paths::{Node, NodeIndex};
-use super::{Frame, FrameKind, FrameRef, WindowIndex};
+use super::{Frame, FrameKind, FrameRef};
 use foldhash::fast::RandomState;
 use hashbrown::{Equivalent, HashMap};
-use profiler_common::abi::{Fallbacks, StackEnd, ThreadState};
+use profiler_common::abi::{Fallbacks, StackEnd};
 use std::ops::Range;
 
 /// A frame, and where in its source it was.
@@ -212,12 +212,9 @@ impl FrameProfile {
             labels,
             user,
             kernel: kernel_stack,
-            thread_state: ThreadState::Running,
-            reason: None,
-            waker: None,
-            window: WindowIndex::default(),
             weight,
             count,
+            ..Sample::default()
         };
         let (groups, samples) = (&mut self.groups, &mut self.profile.samples);
         let key = |group: u32, sample: &Sample| (group, sample.labels, sample.user, sample.kernel);
@@ -369,9 +366,8 @@ impl FrameProfile {
 
     fn line(&mut self, at: &SourceFrame<'_>) -> Line {
         let function = self.profile.function(Function {
-            name: at.frame.name.to_owned(),
             file: at.file.into(),
-            ..Function::default()
+            ..Function::named(at.frame.name)
         });
         Line {
             function,
@@ -399,12 +395,7 @@ fn is_same(one: &str, other: &str) -> bool {
 /// A location with these lines, the innermost first.
 fn place(profile: &mut Profile, lines: &[Line], kind: FrameKind) -> LocationIndex {
     let lines = profile.lines(lines.iter().copied());
-    profile.location(Location {
-        mapping: None,
-        address: 0,
-        kind,
-        lines,
-    })
+    profile.location(Location::new(None, 0, kind, lines))
 }
 
 /// The labels that a stack begins with, in the order in which views show them, and how many frames these are.

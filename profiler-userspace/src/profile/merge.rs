@@ -264,13 +264,11 @@ fn view_beside(
 mod tests {
     use super::*;
     use crate::profile::Unit;
-    use crate::profile::fold::{FoldStyle, fold, parse};
+    use crate::profile::fold::{self, FoldStyle, parse};
     use proptest::prelude::*;
 
     fn text(profile: &Profile) -> String {
-        let mut text = Vec::new();
-        fold(profile, FoldStyle::default(), &mut text).unwrap();
-        String::from_utf8(text).unwrap()
+        fold::text(profile, FoldStyle::default())
     }
 
     #[test]
@@ -287,10 +285,8 @@ mod tests {
             let mut profile = parse(b"a;b 1\n", Unit::Samples).unwrap();
             profile.off_cpu = Some(OffCpuView {
                 scheduler,
-                reasons: false,
-                kernel: true,
-                ran: false,
                 wakers,
+                ..OffCpuView::PLAIN
             });
             profile
         };

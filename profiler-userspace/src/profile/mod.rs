@@ -171,6 +171,13 @@ pub struct Origin {
     pub machine: Option<Arc<Machine>>,
 }
 
+impl Origin {
+    /// When it started, as time since 1970.
+    pub fn since_1970(&self) -> Option<Duration> {
+        self.started?.duration_since(SystemTime::UNIX_EPOCH).ok()
+    }
+}
+
 /// The span of time that a profile covers, measured from the start of the recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
@@ -178,4 +185,19 @@ pub struct Window {
     pub start: Duration,
     /// When the last sample could have been taken.
     pub end: Duration,
+}
+
+impl Window {
+    /// From the start of the recording to then.
+    pub const fn until(end: Duration) -> Self {
+        Self {
+            start: Duration::ZERO,
+            end,
+        }
+    }
+
+    /// How long it is.
+    pub const fn length(&self) -> Duration {
+        self.end.saturating_sub(self.start)
+    }
 }

@@ -16,6 +16,7 @@ use super::{
     marks, number,
 };
 use profiler_common::abi::ThreadState;
+use std::borrow::Cow;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,6 +38,30 @@ pub struct Mapping {
     pub has_functions: bool,
 }
 
+impl Mapping {
+    /// The path, or what stands for it where there is none.
+    pub fn shown_path(&self) -> Cow<'_, str> {
+        match self.path.as_os_str().is_empty() {
+            true => Cow::Borrowed(&self.module),
+            false => self.path.to_string_lossy(),
+        }
+    }
+
+    /// The end of the addresses; the last address that there is where nobody knows.
+    pub fn end(&self) -> u64 {
+        match self.range.is_empty() {
+            true => u64::MAX,
+            false => self.range.end,
+        }
+    }
+
+    /// The build ID in hexadecimal.
+    pub fn build_id_hex(&self) -> String {
+        let digits = self.build_id.iter().map(|byte| format!("{byte:02x}"));
+        digits.collect()
+    }
+}
+
 /// A function.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Function {
@@ -46,6 +71,16 @@ pub struct Function {
     pub system_name: String,
     /// The source file with its directories; empty where it was not asked for, or is not known.
     pub file: Arc<str>,
+}
+
+impl Function {
+    /// A function of which no more than its name is known.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            ..Self::default()
+        }
+    }
 }
 
 /// An index into the [`Profile`]'s functions.
@@ -76,6 +111,23 @@ pub struct Location {
     pub kind: FrameKind,
     /// Functions that are there.
     pub lines: Lines,
+}
+
+impl Location {
+    /// A place of this kind, with what is known of it.
+    pub const fn new(
+        mapping: Option<MappingIndex>,
+        address: u64,
+        kind: FrameKind,
+        lines: Lines,
+    ) -> Self {
+        Self {
+            mapping,
+            address,
+            kind,
+            lines,
+        }
+    }
 }
 
 /// An index into the [`Profile`]'s labels.
@@ -165,7 +217,7 @@ pub struct Waker {
 }
 
 /// Weight of one owner on one pair of stacks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Sample {
     /// Owner.
     pub labels: LabelsIndex,
@@ -458,12 +510,7 @@ impl Profile {
         let labels = self.labels(Labels::default());
         let function = self.function(function);
         let lines = self.lines([Line { function, line }]);
-        let location = self.location(Location {
-            mapping,
-            address,
-            kind: FrameKind::User,
-            lines,
-        });
+        let location = self.location(Location::new(mapping, address, FrameKind::User, lines));
         let user = Some(self.stack(&NormalizedStack {
             locations: [location].into(),
             end,
@@ -472,13 +519,9 @@ impl Profile {
         self.push(Sample {
             labels,
             user,
-            kernel: None,
-            thread_state: ThreadState::Running,
-            reason: None,
-            waker: None,
-            window: WindowIndex::default(),
             weight: 1,
             count: 1,
+            ..Sample::default()
         });
     }
 }

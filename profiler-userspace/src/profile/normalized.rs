@@ -91,6 +91,15 @@ pub struct NormalizedStack {
 }
 
 impl NormalizedStack {
+    /// A stack that is whole: it goes down to the root, without guesses.
+    pub fn whole(locations: impl Into<Box<[LocationIndex]>>) -> Self {
+        Self {
+            locations: locations.into(),
+            end: StackEnd::Root,
+            fallbacks: Fallbacks::NONE,
+        }
+    }
+
     /// The same stack where its locations have these numbers.
     pub fn renumbered(&self, locations: impl Iterator<Item = LocationIndex>) -> Self {
         Self {
@@ -105,7 +114,7 @@ impl NormalizedStack {
 pub struct NormalizedStackIndex(pub u32);
 
 /// Owner of a sample.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Label {
     /// The process ID, as seen in our PID namespace; 0 is the idle task.
     pub pid: u32,
@@ -172,7 +181,7 @@ pub struct NormalizedWaker {
 pub struct WakerIndex(pub u32);
 
 /// Facts that tell samples apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NormalizedKey {
     /// Owner.
     pub label: Label,
@@ -523,16 +532,11 @@ mod tests {
                 pid: 7,
                 start: 70,
                 comm: [b'a'; 16],
-                tid: None,
                 cpu: Some(1),
-                cgroup: None,
+                ..Label::default()
             },
             user: Some(one),
-            kernel: None,
-            thread_state: ThreadState::Running,
-            event: 0,
-            waker: None,
-            window: WindowIndex::default(),
+            ..NormalizedKey::default()
         };
         let sums = |weight, count| Sums { weight, count };
         normalized.add(key, sums(u64::MAX - 1, 2));
@@ -554,29 +558,21 @@ mod tests {
         let mut normalized = NormalizedProfile::default();
         let mut stack = |address| {
             let location = normalized.location(Location::Kernel(address));
-            normalized.stack(NormalizedStack {
-                locations: [location].into(),
-                end: StackEnd::Root,
-                fallbacks: Fallbacks::NONE,
-            })
+            normalized.stack(NormalizedStack::whole([location]))
         };
         let (left_out, wait, wake) = (stack(1), stack(2), stack(3));
         let label = |name| Label {
             pid: 7,
             start: 70,
             comm: [name; 16],
-            tid: None,
-            cpu: None,
-            cgroup: None,
+            ..Label::default()
         };
         let key = |waker, kernel| NormalizedKey {
             label: label(b'a'),
-            user: None,
             kernel: Some(kernel),
             thread_state: ThreadState::Woken,
-            event: 0,
             waker,
-            window: WindowIndex::default(),
+            ..NormalizedKey::default()
         };
         let waker = |name, kernel| NormalizedWaker {
             label: label(name),

@@ -28,3 +28,14 @@ pub struct OffCpuView {
     /// How it is shown who ended waits.
     pub wakers: Wakers,
 }
+
+impl OffCpuView {
+    /// Stacks that are shown as they are, but for the scheduler's frames.
+    pub const PLAIN: Self = Self {
+        scheduler: false,
+        reasons: false,
+        kernel: true,
+        ran: false,
+        wakers: Wakers::None,
+    };
+}

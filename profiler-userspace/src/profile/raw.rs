@@ -11,7 +11,7 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 /// Owner of a sample: only what the user asked to tell apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Who {
     /// The process (thread group) ID, as seen in our PID namespace; 0 is the idle task.
     pub tgid: u32,
@@ -62,7 +62,7 @@ pub struct Waker {
 pub struct WakerIndex(pub u32);
 
 /// One tally: everything that was counted for one combination of owner and stacks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RawSample {
     /// Owner.
     pub who: Who,
@@ -261,11 +261,8 @@ mod tests {
         let mut raw = RawProfile::default();
         let who = Who {
             tgid: 7,
-            incarnation: 0,
             comm: *b"profiler\0\0\0\0\0\0\0\0",
-            tid: None,
-            cpu: None,
-            cgroup: 0,
+            ..Who::default()
         };
         let (user, kernel) = (Some(StackIndex(0)), Some(StackIndex(1)));
         let waker = Some(raw.waker(Waker { who, user, kernel }));

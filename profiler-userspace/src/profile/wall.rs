@@ -142,7 +142,6 @@ mod tests {
     use crate::profile::normalized::{
         Label, Location, NormalizedStack, ObjectIndex, Sums as Counted,
     };
-    use profiler_common::abi::{Fallbacks, StackEnd};
     use proptest::prelude::*;
 
     const SHOWN: How = How {
@@ -157,15 +156,10 @@ mod tests {
                 start: 0,
                 comm: [0; 16],
                 tid: Some(tid),
-                cpu: None,
-                cgroup: None,
+                ..Label::default()
             },
-            user: None,
-            kernel: None,
             thread_state,
-            event: 0,
-            waker: None,
-            window: crate::profile::WindowIndex::default(),
+            ..NormalizedKey::default()
         }
     }
 
@@ -177,11 +171,7 @@ mod tests {
     fn at(normalized: &mut NormalizedProfile, offset: u64, tid: u32, weight: u64) {
         let object = ObjectIndex(0);
         let location = normalized.location(Location::At { object, offset });
-        let user = normalized.stack(NormalizedStack {
-            locations: [location].into(),
-            end: StackEnd::Root,
-            fallbacks: Fallbacks::NONE,
-        });
+        let user = normalized.stack(NormalizedStack::whole([location]));
         let key = NormalizedKey {
             user: Some(user),
             ..key(tid, ThreadState::Running)

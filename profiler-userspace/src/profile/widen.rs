@@ -33,7 +33,6 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::Window;
     use crate::profile::fold;
     use crate::profile::{Sample, Unit};
 
@@ -50,12 +49,8 @@ mod tests {
         let length = Duration::from_micros(50_030);
         profile.windows = (0..5)
             .map(|index| WindowTotals {
-                window: Window {
-                    start: length * index,
-                    end: length * (index + 1),
-                },
                 firings: 1,
-                ..WindowTotals::default()
+                ..WindowTotals::nth(length, index)
             })
             .collect();
         assert_eq!(WindowTotals::resolution(&profile.windows), length);

@@ -29,6 +29,16 @@ pub struct WindowTotals {
 }
 
 impl WindowTotals {
+    /// One of several that are equally long, of which nothing else is known.
+    #[cfg(test)]
+    pub(crate) fn nth(length: Duration, index: u32) -> Self {
+        let (start, end) = (length * index, length * (index + 1));
+        Self {
+            window: Window { start, end },
+            ..Self::default()
+        }
+    }
+
     /// Both of two neighbours.
     #[must_use]
     pub fn and(self, next: Self) -> Self {
@@ -46,8 +56,9 @@ impl WindowTotals {
 
     /// How long windows usually are; zero where there are none.
     pub fn resolution(windows: &[Self]) -> Duration {
-        let length = |totals: &Self| totals.window.end.saturating_sub(totals.window.start);
-        let mut lengths: Vec<Duration> = windows.iter().map(length).collect();
+        let mut lengths: Vec<Duration> = { windows.iter() }
+            .map(|totals| totals.window.length())
+            .collect();
         lengths.sort_unstable();
         lengths.get(lengths.len() / 2).copied().unwrap_or_default()
     }

@@ -170,10 +170,8 @@ impl<'a> Seen<'a> {
 impl Windows {
     /// How long they lasted, from the first to the last.
     pub(super) fn window(&self) -> profile::Window {
-        profile::Window {
-            start: Duration::ZERO,
-            end: (self.time.end.duration_since(self.time.start)).unwrap_or_default(),
-        }
+        let length = self.time.end.duration_since(self.time.start);
+        profile::Window::until(length.unwrap_or_default())
     }
 }
 

@@ -179,7 +179,7 @@ fn window(began: SystemTime, totals: &WindowTotals) -> Window {
     } = *totals;
     Window {
         started_ns: since_1970(began).saturating_add(nanoseconds(window.start)),
-        duration_ns: nanoseconds(window.end.saturating_sub(window.start)),
+        duration_ns: nanoseconds(window.length()),
         firings,
         filtered,
         lost,

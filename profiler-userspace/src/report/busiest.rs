@@ -154,14 +154,10 @@ mod tests {
     use super::*;
     use crate::profile::Window;
     use crate::profile::normalized::{Label, NormalizedKey, Sums as Counted};
-    use profiler_common::abi::ThreadState;
     use std::sync::Arc;
 
     fn profile(samples: &[(&str, Option<&str>, u32, u64)]) -> NormalizedProfile {
-        let mut normalized = NormalizedProfile::new(Window {
-            start: Duration::ZERO,
-            end: Duration::from_secs(1),
-        });
+        let mut normalized = NormalizedProfile::new(Window::until(Duration::from_secs(1)));
         for &(thread, process, pid, weight) in samples {
             let mut comm = [0; 16];
             comm[..thread.len()].copy_from_slice(thread.as_bytes());
@@ -173,16 +169,9 @@ mod tests {
                     pid,
                     start: 1,
                     comm,
-                    tid: None,
-                    cpu: None,
-                    cgroup: None,
+                    ..Label::default()
                 },
-                user: None,
-                kernel: None,
-                thread_state: ThreadState::Running,
-                event: 0,
-                waker: None,
-                window: Default::default(),
+                ..NormalizedKey::default()
             };
             normalized.add(
                 key,

@@ -44,21 +44,16 @@ mod tests {
     use super::*;
     use crate::profile::normalized::{Label, NormalizedKey, NormalizedStack, ObjectIndex, Sums};
     use crate::symbolize::{KernelNameCache, KernelNames};
-    use profiler_common::abi::{Fallbacks, StackEnd, ThreadState};
+    use profiler_common::abi::ThreadState;
 
     #[test]
     fn frames_interrupted_by_an_interrupt_are_dropped() {
         let mut normalized = NormalizedProfile::default();
         let mut stack = |locations: &[Location]| {
-            let locations = locations
-                .iter()
-                .map(|location| normalized.location(*location))
-                .collect();
-            normalized.stack(NormalizedStack {
-                locations,
-                end: StackEnd::Root,
-                fallbacks: Fallbacks::NONE,
-            })
+            let locations = locations.iter();
+            let locations = locations.map(|location| normalized.location(*location));
+            let locations: Vec<_> = locations.collect();
+            normalized.stack(NormalizedStack::whole(locations))
         };
         let user = stack(&[Location::At {
             object: ObjectIndex(0),
@@ -74,9 +69,7 @@ mod tests {
             pid: 1,
             start: 0,
             comm: [b'a'; 16],
-            tid: None,
-            cpu: None,
-            cgroup: None,
+            ..Label::default()
         };
         for kernel in [timer, write] {
             let waker = normalized.waker(NormalizedWaker {
@@ -86,12 +79,9 @@ mod tests {
             });
             let key = NormalizedKey {
                 label,
-                user: None,
-                kernel: None,
                 thread_state: ThreadState::Woken,
-                event: 0,
                 waker: Some(waker),
-                window: crate::profile::WindowIndex::default(),
+                ..NormalizedKey::default()
             };
             normalized.add(
                 key,

@@ -160,12 +160,7 @@ impl<'p> Building<'p> {
             kernel: None,
         };
         let lines = building.lines_of("[unknown]".to_owned(), String::new(), None);
-        let unknown = Location {
-            mapping: None,
-            address: 0,
-            kind: FrameKind::User,
-            lines,
-        };
+        let unknown = Location::new(None, 0, FrameKind::User, lines);
         building.locations = vec![unknown; locations];
         building
     }
@@ -229,12 +224,7 @@ impl<'p> Building<'p> {
         };
         let lines = self.lines_of(name, String::new(), source.as_ref());
         let mapping = (*kind == FrameKind::Kernel).then(|| self.kernel());
-        self.locations[place] = Location {
-            mapping,
-            address: 0,
-            kind: *kind,
-            lines,
-        };
+        self.locations[place] = Location::new(mapping, 0, *kind, lines);
     }
 
     /// Adds where in its function a named location is. Beginnings are places, too, so that 0 stays what is not known.
@@ -300,12 +290,7 @@ impl<'p> Building<'p> {
                     self.lines_of(at(&module, shown), String::new(), None)
                 }
             };
-            self.locations[*place] = Location {
-                mapping: Some(mapping),
-                address,
-                kind,
-                lines,
-            };
+            self.locations[*place] = Location::new(Some(mapping), address, kind, lines);
         }
     }
 

@@ -20,7 +20,7 @@ use crate::profile::raw::{
 };
 use crate::profile::{FrameKind, marks};
 use foldhash::{HashMap, HashSet};
-use profiler_common::abi::{Fallbacks, FrameWord, StackEnd};
+use profiler_common::abi::FrameWord;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -386,11 +386,7 @@ impl Normalizer {
 
     fn mark_of_profiler(&mut self) -> NormalizedStackIndex {
         let mark = self.named(NamedFunction::new(marks::PROFILER, FrameKind::Mark));
-        self.normalized.stack(NormalizedStack {
-            locations: [mark].into(),
-            end: StackEnd::Root,
-            fallbacks: Fallbacks::NONE,
-        })
+        self.normalized.stack(NormalizedStack::whole([mark]))
     }
 
     /// The location of a function that has its name already.

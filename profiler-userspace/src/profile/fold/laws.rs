@@ -1,6 +1,6 @@
 //! Laws of every profile, whatever its names.
 
-use super::tests::{STYLES, read, text};
+use super::tests::{STYLES, read};
 use super::*;
 use crate::profile::FrameKind::{Inlined, Jit, Kernel, Mark, Process, User};
 use crate::profile::frames::FrameProfile;
@@ -53,26 +53,23 @@ fn name() -> impl Strategy<Value = String> {
 }
 
 fn frames(kind: FrameKind, most: usize) -> impl Strategy<Value = Vec<Frame>> {
-    vec(name().prop_map(move |name| Frame { name, kind }), 0..=most)
+    vec(
+        name().prop_map(move |name| Frame::new(name, kind)),
+        0..=most,
+    )
 }
 
 fn user_frames() -> impl Strategy<Value = Vec<Frame>> {
     let kind = prop::sample::select(vec![User, User, Jit, Inlined]);
     vec(
-        (name(), kind).prop_map(|(name, kind)| Frame { name, kind }),
+        (name(), kind).prop_map(|(name, kind)| Frame::new(name, kind)),
         0..=3,
     )
 }
 
 fn marks() -> impl Strategy<Value = Vec<Frame>> {
     let mark = prop::sample::select(vec!["[truncated]", "[no user stack]"]);
-    vec(
-        mark.prop_map(|name| Frame {
-            name: name.to_owned(),
-            kind: Mark,
-        }),
-        0..=1,
-    )
+    vec(mark.prop_map(|name| Frame::new(name, Mark)), 0..=1)
 }
 
 fn labels() -> impl Strategy<Value = Vec<Frame>> {
@@ -88,12 +85,7 @@ fn labels() -> impl Strategy<Value = Vec<Frame>> {
 
 /// Stacks as symbolizing makes them, apart from the names, which are as bad as they can be.
 fn any_profile() -> impl Strategy<Value = Profile> {
-    let process = name().prop_map(|name| {
-        vec![Frame {
-            name,
-            kind: Process,
-        }]
-    });
+    let process = name().prop_map(|name| vec![Frame::new(name, Process)]);
     let stack = (
         labels(),
         process,
@@ -137,7 +129,7 @@ proptest! {
     fn folded_text_is_unchanged_by_reading_and_writing(profile in any_profile()) {
         for style in STYLES {
             let text = text(&profile, style);
-            prop_assert_eq!(&super::tests::text(&read(&text), style), &text);
+            prop_assert_eq!(&super::text(&read(&text), style), &text);
         }
     }
 
@@ -198,11 +190,8 @@ proptest! {
     ) {
         let lines: Vec<String> = stacks.iter().map(|stack| format!("{} 1\n", stack.join(";"))).collect();
         let annotated = |lines: &str| {
-            let profile = parse(lines.as_bytes(), Unit::Samples).unwrap();
-            let mut out = Vec::new();
             let style = FoldStyle { delimited: true, annotate: true };
-            fold(&profile, style, &mut out).unwrap();
-            String::from_utf8(out).unwrap()
+            text(&read(lines), style)
         };
         let mut alone: Vec<String> = lines.iter().map(|line| annotated(line)).collect();
         let mut together: Vec<String> = Vec::new();

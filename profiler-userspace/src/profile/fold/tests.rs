@@ -5,41 +5,27 @@ use crate::profile::frames::FrameProfile;
 use crate::profile::{Frame, LabelFrames, TreeSample, Unit, Window};
 
 pub(super) const STYLES: [FoldStyle; 4] = [
-    FoldStyle {
-        delimited: false,
-        annotate: false,
-    },
-    FoldStyle {
-        delimited: false,
-        annotate: true,
-    },
-    FoldStyle {
-        delimited: true,
-        annotate: false,
-    },
-    FoldStyle {
-        delimited: true,
-        annotate: true,
-    },
+    style(false, false),
+    style(false, true),
+    style(true, false),
+    style(true, true),
 ];
+
+const fn style(delimited: bool, annotate: bool) -> FoldStyle {
+    FoldStyle {
+        delimited,
+        annotate,
+    }
+}
 
 fn profile(samples: &[(&[(&str, FrameKind)], u64)]) -> Profile {
     let mut profile = FrameProfile::new(Profile::new(Unit::Samples, Window::default()));
     for &(stack, weight) in samples {
-        let frame = |&(name, kind): &(&str, FrameKind)| Frame {
-            name: name.to_owned(),
-            kind,
-        };
+        let frame = |&(name, kind): &(&str, FrameKind)| Frame::new(name, kind);
         let stack: Vec<Frame> = stack.iter().map(frame).collect();
         profile.push(&stack, weight, weight);
     }
     profile.into_profile()
-}
-
-pub(super) fn text(profile: &Profile, style: FoldStyle) -> String {
-    let mut bytes = Vec::new();
-    fold(profile, style, &mut bytes).expect("a vector takes everything");
-    String::from_utf8(bytes).expect("folded text is UTF-8")
 }
 
 pub(super) fn read(text: &str) -> Profile {
@@ -113,26 +99,15 @@ fn styles_mark_kernel_frames() {
     ]);
     let lines = |style| text(&profile, style);
     assert_eq!(
-        lines(FoldStyle {
-            delimited: true,
-            annotate: false
-        }),
+        lines(style(true, false)),
         "kworker;work 3\nsh;main 2\nsh;main;-;[truncated];vfs_read 4\nsh;main;read;-;entry;vfs_read 1\n",
     );
     assert_eq!(
-        lines(FoldStyle {
-            delimited: false,
-            annotate: true
-        }),
+        lines(style(false, true)),
         "kworker;work_[k] 3\nsh;main 2\nsh;main;[truncated];vfs_read_[k] 4\nsh;main;read;entry_[k];vfs_read_[k] 1\n",
     );
     assert_eq!(
-        lines(FoldStyle {
-            delimited: true,
-            annotate: true
-        })
-        .lines()
-        .last(),
+        lines(style(true, true)).lines().last(),
         Some("sh;main;read;-;entry_[k];vfs_read_[k] 1"),
     );
 }

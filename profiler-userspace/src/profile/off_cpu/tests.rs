@@ -1,9 +1,8 @@
 use super::*;
-use crate::profile::fold::{FoldStyle, fold};
+use crate::profile::fold::{self, FoldStyle};
 use crate::profile::{
     Function, Labels, LabelsIndex, Line, Location, Sample, Unit, Waker, Wakers, Window,
 };
-use profiler_common::abi::{Fallbacks, StackEnd};
 
 /// A thread's labels and stacks, from frames that are marked as in `_p:sh;main;_k:schedule`.
 fn thread(
@@ -27,27 +26,13 @@ fn thread(
             _ => (*text, 0, FrameKind::User),
         };
         let name = name.to_owned();
-        let function = profile.function(Function {
-            name,
-            ..Function::default()
-        });
+        let function = profile.function(Function::named(name));
         let lines = profile.lines([Line { function, line: 0 }]);
-        stacks[place].push(profile.location(Location {
-            mapping: None,
-            address: 0,
-            kind,
-            lines,
-        }));
+        stacks[place].push(profile.location(Location::new(None, 0, kind, lines)));
     }
     let stacks = stacks.map(|mut locations| {
         locations.reverse();
-        (!locations.is_empty()).then(|| {
-            profile.stack(&NormalizedStack {
-                locations: locations.into(),
-                end: StackEnd::Root,
-                fallbacks: Fallbacks::NONE,
-            })
-        })
+        (!locations.is_empty()).then(|| profile.stack(&NormalizedStack::whole(locations)))
     });
     (profile.labels(labels), stacks)
 }
@@ -93,24 +78,13 @@ fn shown(stack: &str, how: OffCpuView) -> String {
     });
     let profile = view(profile, how);
     assert_eq!((profile.total_weight(), profile.total_count()), (7_000, 1));
-    let mut text = Vec::new();
-    fold(&profile, FoldStyle::default(), &mut text).unwrap();
-    String::from_utf8(text).unwrap()
+    fold::text(&profile, FoldStyle::default())
 }
 
-const PLAIN: OffCpuView = OffCpuView {
-    scheduler: false,
-    reasons: false,
-    kernel: true,
-    ran: false,
-    wakers: Wakers::None,
-};
+const PLAIN: OffCpuView = OffCpuView::PLAIN;
 const REASONED: OffCpuView = OffCpuView {
-    scheduler: false,
     reasons: true,
-    kernel: true,
-    ran: false,
-    wakers: Wakers::None,
+    ..PLAIN
 };
 
 #[test]

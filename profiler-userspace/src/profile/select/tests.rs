@@ -1,13 +1,11 @@
 use super::*;
 use crate::profile::cgroup::{Cgroup, CgroupPart, CgroupPattern};
-use crate::profile::fold::{FoldStyle, fold, parse};
+use crate::profile::fold::{self, FoldStyle, parse};
 use crate::profile::{Frame, FrameKind, FrameProfile, Unit, Window};
 use proptest::prelude::*;
 
 fn text(profile: &Profile) -> String {
-    let mut text = Vec::new();
-    fold(profile, FoldStyle::default(), &mut text).unwrap();
-    String::from_utf8(text).unwrap()
+    fold::text(profile, FoldStyle::default())
 }
 
 fn patterns(texts: &[&str]) -> Vec<Pattern> {
@@ -15,6 +13,42 @@ fn patterns(texts: &[&str]) -> Vec<Pattern> {
         .iter()
         .map(|text| Pattern::parse(text).unwrap())
         .collect()
+}
+
+fn hide(texts: &[&str]) -> Selection {
+    Selection {
+        hide: patterns(texts),
+        ..Selection::default()
+    }
+}
+
+fn root_at(texts: &[&str]) -> Selection {
+    Selection {
+        root_at: patterns(texts),
+        ..Selection::default()
+    }
+}
+
+fn processes(text: &str) -> Selection {
+    Selection {
+        processes: Who::parse(text).unwrap(),
+        ..Selection::default()
+    }
+}
+
+fn cgroup(pattern: CgroupPattern) -> Selection {
+    Selection {
+        cgroups: vec![pattern],
+        ..Selection::default()
+    }
+}
+
+/// The second CPU.
+fn cpu() -> Selection {
+    Selection {
+        cpus: vec![1],
+        ..Selection::default()
+    }
 }
 
 const STACKS: &str = "\
@@ -64,11 +98,7 @@ fn ignore_leaves_out_stacks_that_hold_a_match_focus_or_not() {
 #[test]
 fn hidden_frames_are_gone_and_no_weight_is() {
     let profile = parse(STACKS.as_bytes(), Unit::Samples).unwrap();
-    let selection = Selection {
-        hide: patterns(&["^main$", "malloc", "auth"]),
-        ..Selection::default()
-    };
-    let selected = selection.of(profile).unwrap();
+    let selected = hide(&["^main$", "malloc", "auth"]).of(profile).unwrap();
     assert_eq!(
         text(&selected.profile),
         "bash;eval 5\nbash;eval;eval;eval;fork 20\nbash;read_line 10\nsshd 40\nsshd;idle 25\n"
@@ -78,12 +108,7 @@ fn hidden_frames_are_gone_and_no_weight_is() {
 
 #[test]
 fn stacks_begin_at_the_outermost_match_whosever_they_are() {
-    let root_at = |pattern| {
-        selected(&Selection {
-            root_at: patterns(&[pattern]),
-            ..Selection::default()
-        })
-    };
+    let root_at = |pattern| selected(&root_at(&[pattern]));
     let (text, left_out) = root_at("^eval$");
     assert_eq!(text, "eval;eval;eval;fork 20\neval;malloc 5\n");
     assert_eq!(left_out, [(Reason::RootAt, 75)]);
@@ -104,42 +129,25 @@ fn a_function_that_calls_itself_is_one_frame() {
 
 #[test]
 fn inlined_functions_are_hidden_and_rooted_at_by_themselves() {
-    let frame = |name: &str, kind| Frame {
-        name: name.to_owned(),
-        kind,
-    };
     let mut frames = FrameProfile::new(Profile::new(Unit::Samples, Window::default()));
     let stack = [
-        frame("app", FrameKind::Process),
-        frame("main", FrameKind::User),
-        frame("outer", FrameKind::Inlined),
-        frame("inner", FrameKind::Inlined),
+        Frame::new("app", FrameKind::Process),
+        Frame::new("main", FrameKind::User),
+        Frame::new("outer", FrameKind::Inlined),
+        Frame::new("inner", FrameKind::Inlined),
     ];
     frames.push(&stack, 7, 7);
     let profile = frames.into_profile();
     let shown = |selection: Selection| text(&selection.of(profile.clone()).unwrap().profile);
-    let hide = |pattern| {
-        shown(Selection {
-            hide: patterns(&[pattern]),
-            ..Selection::default()
-        })
-    };
-    assert_eq!(hide("outer"), "app;main;inner_[i] 7\n");
-    assert_eq!(hide("main"), "app;outer;inner_[i] 7\n");
-    let rooted = Selection {
-        root_at: patterns(&["outer"]),
-        ..Selection::default()
-    };
-    assert_eq!(shown(rooted), "outer;inner_[i] 7\n");
+    assert_eq!(shown(hide(&["outer"])), "app;main;inner_[i] 7\n");
+    assert_eq!(shown(hide(&["main"])), "app;outer;inner_[i] 7\n");
+    assert_eq!(shown(root_at(&["outer"])), "outer;inner_[i] 7\n");
 }
 
 /// A profile of two processes, one of which has two threads.
 fn owned() -> Profile {
     let mut frames = FrameProfile::new(Profile::new(Unit::Samples, Window::default()));
-    let stack = [Frame {
-        name: "work".to_owned(),
-        kind: FrameKind::User,
-    }];
+    let stack = [Frame::new("work", FrameKind::User)];
     for (comm, pid, tid, cpu, weight) in [
         ("java", 7, 7, 0, 1),
         ("C2 Compiler", 7, 8, 1, 2),
@@ -175,11 +183,7 @@ fn samples_are_selected_by_cgroup() {
     }
     let mut profile = frames.into_profile();
     let selected = |pattern: CgroupPattern| {
-        let selection = Selection {
-            cgroups: vec![pattern],
-            ..Selection::default()
-        };
-        let selected = selection.of(profile.clone()).unwrap();
+        let selected = cgroup(pattern).of(profile.clone()).unwrap();
         (selected.profile.total_weight(), selected.left_out[0].reason)
     };
     assert_eq!(selected(CgroupPattern::unit("nginx")), (1, Reason::Cgroup));
@@ -189,22 +193,13 @@ fn samples_are_selected_by_cgroup() {
     );
     profile.root_per(CgroupPart::Unit);
     assert_eq!(text(&profile), "[no unit];x 6\nnginx.service;x 1\n");
-    let without = Selection {
-        cgroups: vec![CgroupPattern::unit("nginx")],
-        ..Selection::default()
-    };
-    assert!(without.of(owned()).is_err());
+    assert!(cgroup(CgroupPattern::unit("nginx")).of(owned()).is_err());
 }
 
 #[test]
 fn processes_and_threads_are_named_by_id_or_by_their_whole_name() {
     let weight = |selection: Selection| selection.of(owned()).unwrap().profile.total_weight();
-    let process = |text| {
-        weight(Selection {
-            processes: Who::parse(text).unwrap(),
-            ..Selection::default()
-        })
-    };
+    let process = |text| weight(processes(text));
     // All threads of the process, one of which is called so.
     assert_eq!(
         [
@@ -225,15 +220,8 @@ fn processes_and_threads_are_named_by_id_or_by_their_whole_name() {
         };
         let stack: [Frame; 0] = [];
         frames.push_of(labels, &stack, 1, 1);
-        let selection = Selection {
-            processes: Who::parse(text).unwrap(),
-            ..Selection::default()
-        };
-        selection
-            .of(frames.into_profile())
-            .unwrap()
-            .profile
-            .total_weight()
+        let selected = processes(text).of(frames.into_profile()).unwrap();
+        selected.profile.total_weight()
     };
     assert_eq!(
         ["java", "java Main", "pool-1", "Main"].map(named),
@@ -246,27 +234,16 @@ fn processes_and_threads_are_named_by_id_or_by_their_whole_name() {
         })
     };
     assert_eq!([thread("java"), thread("8"), thread("C2 .*")], [1, 2, 2]);
-    let cpus = Selection {
-        cpus: vec![1],
-        ..Selection::default()
-    };
-    assert_eq!(weight(cpus), 6);
+    assert_eq!(weight(cpu()), 6);
 }
 
 #[test]
 fn owners_that_have_no_labels_are_refused() {
     let profile = || parse(STACKS.as_bytes(), Unit::Samples).unwrap();
     let of = |selection: Selection| selection.of(profile()).unwrap_err().to_string();
-    let process = Selection {
-        processes: vec![Who::Id(1)],
-        ..Selection::default()
-    };
-    assert_eq!(of(process), "the profile has no process IDs");
-    let cpu = Selection {
-        cpus: vec![1],
-        ..Selection::default()
-    };
-    assert_eq!(of(cpu), "the profile has no CPUs; record with --per-cpu");
+    assert_eq!(of(processes("1")), "the profile has no process IDs");
+    let expected = "the profile has no CPUs; record with --per-cpu";
+    assert_eq!(of(cpu()), expected);
 }
 
 #[test]
@@ -320,18 +297,12 @@ fn owners_are_hidden_and_rooted_at_as_frames_are() {
             .unwrap();
         (text(&selected.profile), selected.hidden)
     };
-    let hide = Selection {
-        hide: patterns(&["worker-.*"]),
-        ..Selection::default()
-    };
+    let hide = hide(&["worker-.*"]);
     assert_eq!(
         selected(hide.clone()),
         ("main;run 1\nrun;work 11\n".to_owned(), 11)
     );
-    let root_at = Selection {
-        root_at: patterns(&["worker-0", "^work$"]),
-        ..Selection::default()
-    };
+    let root_at = root_at(&["worker-0", "^work$"]);
     assert_eq!(
         selected(root_at.clone()),
         ("work 6\nworker-0;run;work 5\n".to_owned(), 0)
