@@ -41,10 +41,7 @@ pub struct Sleeping {
 impl Sleeping {
     /// Its process.
     pub fn process_key(&self) -> ProcessKey {
-        ProcessKey {
-            tgid: self.tgid,
-            incarnation: self.incarnation,
-        }
+        ProcessKey::new(self.tgid, self.incarnation)
     }
 }
 

@@ -94,10 +94,7 @@ fn parse(record: &[u8]) -> Option<KernelEvent> {
         incarnation: word(1)?,
         address: word(2)?,
     };
-    let process_key = ProcessKey {
-        tgid: event.tgid,
-        incarnation: event.incarnation,
-    };
+    let process_key = ProcessKey::new(event.tgid, event.incarnation);
     match KernelEventKind::from_code(event.kind)? {
         KernelEventKind::NewProcess => return Some(KernelEvent::NewProcess(process_key)),
         KernelEventKind::HalfFull => return Some(KernelEvent::HalfFull),
@@ -282,10 +279,7 @@ mod tests {
     #[test]
     fn an_event_is_read_and_nonsense_is_rejected() {
         assert_eq!(parse(&record(&[1, 0, 0], b"")), Some(KernelEvent::HalfFull));
-        let process_key = ProcessKey {
-            tgid: 7,
-            incarnation: 11,
-        };
+        let process_key = ProcessKey::new(7, 11);
         assert_eq!(
             parse(&record(&[2 | 7 << 32, 11, 0x1000], b"")),
             Some(KernelEvent::UnknownCode(process_key, 0x1000))

@@ -68,6 +68,20 @@ pub enum Backing {
 }
 
 impl Backing {
+    /// Where it was when it was mapped; empty where that was no file.
+    pub fn path(&self) -> PathBuf {
+        self.file()
+            .map_or_else(PathBuf::new, |file| file.path.clone())
+    }
+
+    /// The file, if it is one.
+    pub fn file(&self) -> Option<&MappedFile> {
+        match self {
+            Self::File(file) => Some(file),
+            Self::Vdso | Self::Memory { .. } => None,
+        }
+    }
+
     fn new(entry: &Entry<'_>) -> Self {
         let name = proc_maps::unescape(entry.name);
         if let Some(label) = name
@@ -218,10 +232,7 @@ mod tests {
     }
 
     fn file(name: &[u8]) -> MappedFile {
-        match backing(7, name) {
-            Backing::File(file) => file,
-            other => panic!("{other:?} is no file"),
-        }
+        backing(7, name).file().unwrap().clone()
     }
 
     #[test]

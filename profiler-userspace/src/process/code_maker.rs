@@ -3,7 +3,6 @@
 //! In: the names of the files that a process has mapped. Out: a [`CodeMaker`], with how it is made to write its map. Used for
 //! advice only: names prove nothing.
 
-use super::Backing;
 use super::backing::Backings;
 use super::mappings::Process;
 use std::os::unix::ffi::OsStrExt as _;
@@ -121,10 +120,8 @@ impl CodeMaker {
         let mappings = read
             .flat_map(|reading| &reading.mappings)
             .chain(process.reported.mappings());
-        let modules = mappings.filter_map(|mapping| match backings.get(mapping.backing) {
-            Backing::File(file) => Some(file.module().as_bytes()),
-            Backing::Vdso | Backing::Memory { .. } => None,
-        });
+        let files = mappings.filter_map(|mapping| backings.get(mapping.backing).file());
+        let modules = files.map(|file| file.module().as_bytes());
         Self::among(modules)
     }
 
@@ -161,10 +158,7 @@ mod tests {
 
     #[test]
     fn a_test_program_makes_no_code() {
-        let ourselves = ProcessKey {
-            tgid: std::process::id(),
-            incarnation: 1,
-        };
+        let ourselves = ProcessKey::new(std::process::id(), 1);
         let mut processes = Processes::new();
         processes.see(ourselves);
         assert_eq!(processes.code_maker(ourselves), None);

@@ -271,10 +271,7 @@ mod tests {
     #[test]
     fn functions_at_one_address_are_told_apart_and_forgotten() {
         let mut functions = Functions::default();
-        let process_key = ProcessKey {
-            tgid: 1,
-            incarnation: 2,
-        };
+        let process_key = ProcessKey::new(1, 2);
         let word = |check| FrameWord::function(RuntimeKind::CPython, 0x1000, check);
         for (check, name) in [(1, "one"), (2, "two"), (0x0100_0001, "three")] {
             let event = FunctionEvent::of(process_key, word(check), check);

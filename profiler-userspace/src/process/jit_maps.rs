@@ -13,7 +13,7 @@ use super::liveness::Liveness;
 use super::mappings::{Process, Reading};
 use super::shortage::most_code_maps;
 use super::status::Status;
-use super::{Backing, BackingId, Owner, ProcessKey};
+use super::{BackingId, MappedFile, Owner, ProcessKey};
 use crate::object::RegularFile;
 use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
 use rustix::time::{ClockId, clock_gettime};
@@ -158,16 +158,10 @@ pub(super) fn jitdumps(
     let mut dumps: Vec<(BackingId, Owner)> = Vec::new();
     for reading in process.readings.iter().rev() {
         for mapping in &reading.mappings {
-            let is_dump = match backings.get(mapping.backing) {
-                Backing::File(file) => file.is_jitdump(),
-                Backing::Vdso | Backing::Memory { .. } => false,
-            };
+            let file = backings.get(mapping.backing).file();
+            let is_dump = file.is_some_and(MappedFile::is_jitdump);
             if is_dump && !dumps.iter().any(|(known, _)| *known == mapping.backing) {
-                let owner = Owner {
-                    process_key,
-                    mapping: mapping.range.clone(),
-                    seen: reading.taken,
-                };
+                let owner = Owner::new(process_key, mapping.range.clone(), reading.taken);
                 dumps.push((mapping.backing, owner));
             }
         }
@@ -200,10 +194,7 @@ mod tests {
     /// A process that began now, but for so many seconds.
     fn born(ago: u64) -> ProcessKey {
         let began = now(ClockId::Boottime).saturating_sub(Duration::from_secs(ago));
-        ProcessKey {
-            tgid: 7,
-            incarnation: u64::try_from(began.as_nanos()).unwrap().max(1),
-        }
+        ProcessKey::new(7, u64::try_from(began.as_nanos()).unwrap().max(1))
     }
 
     #[test]
@@ -212,10 +203,7 @@ mod tests {
         assert!(place(tmp.path(), &ourselves()).open(born(9)).is_none());
         fs::write(tmp.path().join("perf-7.map"), "1 1 f\n").unwrap();
         assert!(place(tmp.path(), &ourselves()).open(born(9)).is_some());
-        let unknown = ProcessKey {
-            tgid: 7,
-            incarnation: 0,
-        };
+        let unknown = ProcessKey::new(7, 0);
         assert!(place(tmp.path(), &ourselves()).open(unknown).is_some());
     }
 

@@ -4,7 +4,7 @@
 //! reused before it is checked, by a process that was not sampled; its mappings are not those of the
 //! sampled one.
 
-use super::ProcessKey;
+use super::{ProcessKey, Stat};
 use foldhash::HashMap;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
@@ -84,17 +84,9 @@ fn runs(tgid: u32) -> bool {
     test_kill_process(pid) != Err(Errno::SRCH)
 }
 
-/// When the process that has the PID began, in ticks since boot.
+/// When it began, in ticks since boot.
 fn began(tgid: u32) -> Option<u64> {
-    let stat = fs::read(format!("/proc/{tgid}/stat")).ok()?;
-    parse(&stat)
-}
-
-/// The twenty-second field (`Documentation/filesystems/proc.rst`). The second, in parentheses, may hold anything.
-fn parse(stat: &[u8]) -> Option<u64> {
-    let behind = stat.iter().rposition(|&byte| byte == b')')? + 1;
-    let mut fields = stat[behind..].split(|&byte| byte == b' ').skip(1);
-    str::from_utf8(fields.nth(19)?).ok()?.parse().ok()
+    Some(Stat::read(tgid)?.started_ticks)
 }
 
 /// Whether a process that began then is the one that was sampled.
@@ -113,9 +105,10 @@ mod tests {
     fn a_process_name_cannot_forge_its_start_time() {
         let stat =
             b"7 (a) 1 1) 1 2 3) S 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 4711 23 24\n";
-        assert_eq!(parse(stat), Some(4711));
+        let began = |stat| Stat::parse(stat).map(|stat| stat.started_ticks);
+        assert_eq!(began(stat), Some(4711));
         for stat in [&b""[..], b"7 (a", b"7 (a) S 1 2", b")"] {
-            assert_eq!(parse(stat), None);
+            assert_eq!(began(stat), None);
         }
     }
 
@@ -123,14 +116,8 @@ mod tests {
     fn a_reused_pid_is_another_process() {
         let tgid = std::process::id();
         let ticks = began(tgid).unwrap();
-        let ourselves = ProcessKey {
-            tgid,
-            incarnation: ticks * u64::try_from(TICK.as_nanos()).unwrap() + 3,
-        };
-        let predecessor = ProcessKey {
-            incarnation: ourselves.incarnation - 1_000_000_000,
-            ..ourselves
-        };
+        let ourselves = ProcessKey::new(tgid, ticks * u64::try_from(TICK.as_nanos()).unwrap() + 3);
+        let predecessor = ProcessKey::new(tgid, ourselves.incarnation - 1_000_000_000);
         for (process_key, look) in [(ourselves, Look::Changed), (predecessor, Look::Gone)] {
             let mut processes = Processes::new();
             processes.compare_start_times();

@@ -131,10 +131,7 @@ impl MappingEvent {
         backing: &Backing,
         is_latest: bool,
     ) -> impl Iterator<Item = Opened> + use<> {
-        let path = match backing {
-            Backing::File(file) => file.path.clone(),
-            Backing::Vdso | Backing::Memory { .. } => PathBuf::new(),
-        };
+        let path = backing.path();
         let tgid = is_latest.then_some(self.process_key.tgid);
         let Range { start, end } = self.range;
         let roots = [
@@ -214,10 +211,6 @@ mod tests {
     use profiler_common::abi::MappingCheck;
     use std::time::SystemTime;
 
-    fn process_key(tgid: u32, incarnation: u64) -> ProcessKey {
-        ProcessKey { tgid, incarnation }
-    }
-
     fn code(inode: u64) -> CodeKey {
         CodeKey {
             device: (8 << 20 | 1) + 1,
@@ -246,37 +239,36 @@ mod tests {
     /// A process that is not in `/proc`.
     const GONE: u32 = u32::MAX;
 
+    /// The file that an event is about, which is to be opened.
+    fn unopened(processes: &mut Processes, event: &MappingEvent) -> Unopened {
+        match processes.take_in(event) {
+            Todo::Open(file) => file,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn name(processes: &Processes, backing: BackingId) -> String {
+        let file = processes.backing(backing).file().unwrap();
+        file.module().to_string_lossy().into_owned()
+    }
+
     fn module(
         processes: &Processes,
         process_key: ProcessKey,
         address: u64,
     ) -> Option<(String, u64)> {
         let place = processes.get(process_key)?.place(address)?;
-        match processes.backing(place.backing) {
-            Backing::File(file) => {
-                Some((file.module().to_string_lossy().into_owned(), place.offset))
-            }
-            other => panic!("{other:?}"),
-        }
+        Some((name(processes, place.backing), place.offset))
     }
 
     #[test]
     fn reported_mappings_are_known_after_the_process_exits() {
         let mut processes = Processes::new();
-        let cat = process_key(GONE, 3);
-        let todo = processes.take_in(&mapping_event(
-            cat,
-            0x4000..0x6000,
-            7,
-            &["cat", "bin", "usr"],
-        ));
-        let Todo::Open(file) = todo else {
-            panic!("{todo:?}")
-        };
+        let cat = ProcessKey::new(GONE, 3);
+        let event = mapping_event(cat, 0x4000..0x6000, 7, &["cat", "bin", "usr"]);
+        let file = unopened(&mut processes, &event);
         assert!(file.is_new);
-        let Backing::File(mapped) = processes.backing(file.backing) else {
-            panic!()
-        };
+        let mapped = processes.backing(file.backing).file().unwrap();
         assert_eq!(mapped.path, Path::new("/usr/bin/cat"));
         assert_eq!((mapped.number.major, mapped.number.minor), (8, 1));
         assert_eq!(
@@ -292,10 +284,10 @@ mod tests {
     fn exec_and_pid_reuse_leave_no_old_mappings() {
         let mut processes = Processes::new();
         for (incarnation, inode, name) in [(3, 7, "old"), (4, 8, "new")] {
-            let program = process_key(GONE, incarnation);
+            let program = ProcessKey::new(GONE, incarnation);
             processes.take_in(&mapping_event(program, 0x4000..0x6000, inode, &[name]));
         }
-        let of = |incarnation| module(&processes, process_key(GONE, incarnation), 0x4000);
+        let of = |incarnation| module(&processes, ProcessKey::new(GONE, incarnation), 0x4000);
         assert_eq!(of(3).unwrap().0, "old");
         assert_eq!(of(4).unwrap().0, "new");
         assert_eq!(of(5), None);
@@ -304,27 +296,22 @@ mod tests {
     #[test]
     fn a_rewritten_file_is_another_file() {
         let mut processes = Processes::new();
-        let one = process_key(GONE, 1);
+        let one = ProcessKey::new(GONE, 1);
         let before = mapping_event(one, 0x4000..0x6000, 7, &["x"]);
         let mut after = mapping_event(one, 0x8000..0x9000, 7, &["x"]);
         after.code.modified += 1;
-        let backings = [before, after].map(|event| match processes.take_in(&event) {
-            Todo::Open(file) => file.backing,
-            other => panic!("{other:?}"),
-        });
+        let backings = [before, after].map(|event| unopened(&mut processes, &event).backing);
         assert_ne!(backings[0], backings[1]);
         // The path is reported once.
-        let again = mapping_event(process_key(GONE, 2), 0x4000..0x6000, 7, &[]);
-        let Todo::Open(file) = processes.take_in(&again) else {
-            panic!()
-        };
+        let again = mapping_event(ProcessKey::new(GONE, 2), 0x4000..0x6000, 7, &[]);
+        let file = unopened(&mut processes, &again);
         assert_eq!((file.backing, file.is_new), (backings[0], false));
     }
 
     #[test]
     fn each_stack_has_the_mappings_that_give_its_check() {
         let mut processes = Processes::new();
-        let one = process_key(GONE, 1);
+        let one = ProcessKey::new(GONE, 1);
         let first = mapping_event(one, 0x4000..0x6000, 7, &["first"]);
         let second = mapping_event(one, 0x5000..0x9000, 8, &["second"]);
         for event in [&first, &second] {
@@ -346,10 +333,7 @@ mod tests {
             let places = addresses.into_iter().zip(chosen);
             let places = places.map(|(address, choice)| {
                 let place = process.place_in(address, choice)?;
-                match processes.backing(place.backing) {
-                    Backing::File(file) => Some(file.module().to_string_lossy().into_owned()),
-                    other => panic!("{other:?}"),
-                }
+                Some(name(&processes, place.backing))
             });
             places.map(Option::unwrap_or_default).collect::<Vec<_>>()
         };
@@ -374,7 +358,7 @@ mod tests {
     #[test]
     fn anonymous_memory_is_rescanned_once() {
         let mut processes = Processes::new();
-        let one = process_key(GONE, 1);
+        let one = ProcessKey::new(GONE, 1);
         let mut memory = mapping_event(one, 0x4000..0x6000, 0, &[]);
         memory.code = CodeKey::default();
         assert_eq!(processes.take_in(&memory), Todo::LookAtProcess);
@@ -398,27 +382,18 @@ mod tests {
         let mut processes = Processes::new();
         let made = tempfile::NamedTempFile::new().unwrap();
         let path = made.path().canonicalize().unwrap();
-        let names: Vec<&str> = path
-            .iter()
-            .skip(1)
-            .map(|name| name.to_str().unwrap())
-            .collect();
-        let names: Vec<&str> = names.into_iter().rev().collect();
+        let names = path.iter().map(|name| name.to_str().unwrap());
+        let mut names: Vec<&str> = names.rev().collect();
+        names.pop();
         let status = made.as_file().metadata().unwrap();
         use std::os::unix::fs::MetadataExt as _;
-        let one = process_key(GONE, 1);
+        let one = ProcessKey::new(GONE, 1);
         for (add, is_it) in [(0, true), (1, false)] {
             let mut file = mapping_event(one, 0x4000..0x6000, status.ino(), &names);
             file.code.modified = ((status.mtime() as u64) << 30 | status.mtime_nsec() as u64) + add;
-            let Todo::Open(unopened) = processes.take_in(&file) else {
-                panic!()
-            };
+            let unopened = unopened(&mut processes, &file);
             assert_eq!(processes.candidates(&unopened, &file).count(), 1);
-            let owner = super::super::Owner {
-                process_key: one,
-                mapping: 0x4000..0x6000,
-                seen: SystemTime::now(),
-            };
+            let owner = super::super::Owner::new(one, 0x4000..0x6000, SystemTime::now());
             assert_eq!(processes.open(unopened.backing, &[owner]).is_ok(), is_it);
         }
     }
@@ -427,10 +402,8 @@ mod tests {
     fn an_open_file_is_not_opened_again() {
         let mut processes = Processes::holding_files();
         let made = tempfile::NamedTempFile::new().unwrap();
-        let one = mapping_event(process_key(GONE, 1), 0x4000..0x6000, 7, &["x"]);
-        let Todo::Open(file) = processes.take_in(&one) else {
-            panic!()
-        };
+        let one = mapping_event(ProcessKey::new(GONE, 1), 0x4000..0x6000, 7, &["x"]);
+        let file = unopened(&mut processes, &one);
         let opened = Opened::ours(RegularFile::open(made.path()).unwrap());
         processes.adopt(&file, opened);
         assert_eq!(processes.take_in(&one), Todo::Nothing);

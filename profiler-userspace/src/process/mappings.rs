@@ -2,7 +2,7 @@
 //!
 //! In: readings and mapping events. Out: what an address lies in. Never reads a file of the process's own.
 
-use super::backing::{Backing, BackingId, Backings};
+use super::backing::{BackingId, Backings};
 use super::contexts;
 use super::mapping::{Mapping, Moved, Place, find};
 use super::proc_maps;
@@ -211,7 +211,7 @@ impl Reading {
                 .is_none_or(|last| last.range.end <= entry.range.start)
             {
                 let backing = backings.intern(&entry);
-                let in_file = matches!(backings.get(backing), Backing::File(_));
+                let in_file = backings.get(backing).file().is_some();
                 mappings.push(Mapping {
                     // Elsewhere the number shown is an address, or means nothing.
                     offset: if in_file { entry.offset } else { 0 },

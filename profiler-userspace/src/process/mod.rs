@@ -23,6 +23,7 @@ pub mod proc_maps;
 mod registry;
 mod reported;
 mod shortage;
+mod stat;
 mod status;
 mod thread_names;
 mod unread;
@@ -40,7 +41,8 @@ pub use opening::{Opened, Owner, Unreachable};
 pub use registry::{Look, Processes};
 pub use reported::Choice;
 pub use shortage::Shortage;
-pub(crate) use status::own_thread_id;
+pub(crate) use stat::Stat;
+pub(crate) use status::{Status, own_thread_id};
 pub use unread::{Unread, UnreadContexts};
 
 use crate::profile::raw::Who;
@@ -57,6 +59,11 @@ pub struct ProcessKey {
 }
 
 impl ProcessKey {
+    /// The process of this thread group and incarnation.
+    pub const fn new(tgid: u32, incarnation: u64) -> Self {
+        Self { tgid, incarnation }
+    }
+
     /// How long ago the process began; none where the kernel does not say when.
     pub(crate) fn age(&self) -> Option<Duration> {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
@@ -71,9 +78,6 @@ impl ProcessKey {
 
 impl From<&Who> for ProcessKey {
     fn from(who: &Who) -> Self {
-        Self {
-            tgid: who.tgid,
-            incarnation: who.incarnation,
-        }
+        Self::new(who.tgid, who.incarnation)
     }
 }

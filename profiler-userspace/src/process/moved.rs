@@ -55,15 +55,9 @@ pub(super) fn find(
     for at in candidates {
         let mapping = &reading.mappings[at];
         let found = beside(&files, &mapping.range).find_map(|file| {
-            let Backing::File(mapped) = backings.get(file.backing) else {
-                return None;
-            };
+            let mapped = backings.get(file.backing).file()?;
             let object = objects.entry(file.backing).or_insert_with(|| {
-                let owner = Owner {
-                    process_key,
-                    mapping: file.range.clone(),
-                    seen: reading.taken,
-                };
+                let owner = Owner::new(process_key, file.range.clone(), reading.taken);
                 let code = backings.code(file.backing);
                 let opened = opening::reach(mapped, &[owner], code, liveness).ok()?;
                 let segments = Image::read(&opened.file.file).ok()?.segments;

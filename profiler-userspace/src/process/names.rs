@@ -243,10 +243,7 @@ mod tests {
 
     #[test]
     fn the_name_is_the_latest_of_the_first_thread_and_goes_with_the_process() {
-        let process_key = ProcessKey {
-            tgid: u32::MAX,
-            incarnation: 1,
-        };
+        let process_key = ProcessKey::new(u32::MAX, 1);
         let (mut names, liveness) = (ProcessNames::default(), Liveness::default());
         names.look(process_key, &liveness);
         assert_eq!(names.get(process_key), None);
@@ -267,10 +264,7 @@ mod tests {
 
     #[test]
     fn a_process_that_nothing_was_reported_of_is_looked_up() {
-        let process_key = ProcessKey {
-            tgid: std::process::id(),
-            incarnation: 0,
-        };
+        let process_key = ProcessKey::new(std::process::id(), 0);
         let (mut names, mut liveness) = (ProcessNames::default(), Liveness::default());
         liveness.note(process_key);
         names.look(process_key, &liveness);
@@ -278,10 +272,7 @@ mod tests {
         let own = own.strip_suffix(b"\n").unwrap();
         assert_eq!(names.get(process_key).map(|name| &**name), Some(own));
         // A kernel thread.
-        let kernel = ProcessKey {
-            tgid: 2,
-            ..process_key
-        };
+        let kernel = ProcessKey::new(2, 0);
         liveness.note(kernel);
         names.look(kernel, &liveness);
         let is_kernel = fs::read("/proc/2/comm").is_ok_and(|comm| comm == b"kthreadd\n");

@@ -77,9 +77,7 @@ impl OpenFiles {
         backings: &Backings,
         liveness: &Liveness,
     ) -> Result<Opened, Unreachable> {
-        let Backing::File(file) = backings.get(backing) else {
-            return Err(Unreachable::Gone);
-        };
+        let file = backings.get(backing).file().ok_or(Unreachable::Gone)?;
         let opened = match self.get(backing) {
             Some(kept) => kept,
             None => opening::reach(file, owners, backings.code(backing), liveness)?,
@@ -105,14 +103,10 @@ impl OpenFiles {
             if self.most == 0 {
                 return;
             }
-            if self.was_opened(backing) || !matches!(backings.get(backing), Backing::File(_)) {
+            if self.was_opened(backing) || backings.get(backing).file().is_none() {
                 continue;
             }
-            let owner = Owner {
-                process_key,
-                mapping: mapping.range.clone(),
-                seen: reading.taken,
-            };
+            let owner = Owner::new(process_key, mapping.range.clone(), reading.taken);
             if let Ok(opened) = self.open(backing, &[owner], backings, liveness) {
                 self.keep(backing, opened);
             }
@@ -185,10 +179,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         for inode in [1, 2, 3, 3] {
             let event = MappingEvent {
-                process_key: ProcessKey {
-                    tgid: u32::MAX,
-                    incarnation: 1,
-                },
+                process_key: ProcessKey::new(u32::MAX, 1),
                 range: inode << 12..(inode + 1) << 12,
                 offset: 0,
                 code: CodeKey {

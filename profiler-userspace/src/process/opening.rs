@@ -31,6 +31,17 @@ pub struct Owner {
     pub seen: SystemTime,
 }
 
+impl Owner {
+    /// This process, with the file mapped there at that time.
+    pub fn new(process_key: ProcessKey, mapping: Range<u64>, seen: SystemTime) -> Self {
+        Self {
+            process_key,
+            mapping,
+            seen,
+        }
+    }
+}
+
 /// A file that was mapped.
 #[derive(Debug)]
 pub struct Opened {
@@ -217,7 +228,7 @@ fn is_same(mapped: FileNumber, found: FileNumber) -> bool {
 #[cfg(test)]
 #[expect(clippy::print_stdout, reason = "tests say what they skip")]
 mod tests {
-    use super::super::{Backing, BackingId, Processes, proc_maps};
+    use super::super::{BackingId, Processes, proc_maps};
     use super::*;
     use std::fs;
     use std::io::ErrorKind;
@@ -248,10 +259,7 @@ mod tests {
                     started => break started.unwrap(),
                 }
             };
-            let process_key = ProcessKey {
-                tgid: child.id(),
-                incarnation: 1,
-            };
+            let process_key = ProcessKey::new(child.id(), 1);
             // A program's code is loaded only after its start was reported.
             let (processes, owner, backing) = loop {
                 let mut processes = Processes::new();
@@ -259,11 +267,7 @@ mod tests {
                 let place = mapped_code(process_key.tgid, &path)
                     .and_then(|address| processes.get(process_key)?.place(address));
                 if let Some(place) = place {
-                    let owner = Owner {
-                        process_key,
-                        mapping: place.mapping,
-                        seen: place.seen,
-                    };
+                    let owner = Owner::new(process_key, place.mapping, place.seen);
                     break (processes, owner, place.backing);
                 }
                 std::thread::yield_now();
@@ -285,6 +289,14 @@ mod tests {
             self.processes
                 .open(self.backing, std::slice::from_ref(&self.owner))
                 .ok()
+        }
+
+        /// The program and its file as these processes saw them.
+        fn seen_by(&self, processes: &Processes) -> (Owner, BackingId) {
+            let process = processes.get(self.owner.process_key).unwrap();
+            let place = process.place(self.owner.mapping.start).unwrap();
+            let owner = Owner::new(self.owner.process_key, place.mapping, place.seen);
+            (owner, place.backing)
         }
 
         fn end(&mut self) {
@@ -349,13 +361,9 @@ mod tests {
         fs::copy("/bin/cat", &other).unwrap();
         fs::rename(&other, sleeping.path()).unwrap();
         if may_follow_mappings() {
-            let Backing::File(file) = sleeping.processes.backing(sleeping.backing) else {
-                panic!()
-            };
-            assert_eq!(
-                sleeping.open().unwrap().file.number.inode,
-                file.number.inode
-            );
+            let mapped = sleeping.processes.backing(sleeping.backing).file().unwrap();
+            let opened = sleeping.open().unwrap().file;
+            assert_eq!(opened.number.inode, mapped.number.inode);
         }
         sleeping.end();
         assert!(sleeping.open().is_none());
@@ -369,17 +377,11 @@ mod tests {
         let mut sleeping = SleepingProgram::start();
         let mut processes = Processes::holding_files();
         processes.see(sleeping.owner.process_key);
-        let address = sleeping.owner.mapping.start;
-        let process = processes.get(sleeping.owner.process_key).unwrap();
-        let place = process.place(address).unwrap();
+        let (owner, backing) = sleeping.seen_by(&processes);
         fs::remove_file(sleeping.path()).unwrap();
         sleeping.end();
-        let owner = Owner {
-            seen: place.seen,
-            ..sleeping.owner.clone()
-        };
         for _ in 0..2 {
-            let opened = processes.open(place.backing, std::slice::from_ref(&owner));
+            let opened = processes.open(backing, std::slice::from_ref(&owner));
             let mut bytes = Vec::new();
             io::Read::read_to_end(&mut opened.unwrap().file.file, &mut bytes).unwrap();
             assert!(bytes.starts_with(b"\x7fELF"));
@@ -393,14 +395,9 @@ mod tests {
         let mut processes = Processes::holding_files();
         let process_key = sleeping.owner.process_key;
         processes.see(process_key);
-        let place = processes.get(process_key).unwrap();
-        let place = place.place(sleeping.owner.mapping.start).unwrap();
-        let owner = Owner {
-            seen: place.seen,
-            ..sleeping.owner.clone()
-        };
+        let (owner, backing) = sleeping.seen_by(&processes);
         let is_open = |processes: &Processes| {
-            let opened = processes.open(place.backing, std::slice::from_ref(&owner));
+            let opened = processes.open(backing, std::slice::from_ref(&owner));
             opened.is_ok()
         };
         sleeping.end();

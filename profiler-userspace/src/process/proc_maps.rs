@@ -190,22 +190,9 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
         );
         assert_eq!(found[0].0, 0x5626_ee42_1000..0x5626_ee53_0000);
         assert_eq!(found[0].1, 0x21000);
-        assert_eq!(
-            found[0].2,
-            FileNumber {
-                major: 0xfe,
-                minor: 0,
-                inode: 247_026
-            }
-        );
-        assert_eq!(
-            found[3].2,
-            FileNumber {
-                major: 0x103,
-                minor: 0x12,
-                inode: 99
-            }
-        );
+        let number = |at: usize| (found[at].2.major, found[at].2.minor, found[at].2.inode);
+        assert_eq!(number(0), (0xfe, 0, 247_026));
+        assert_eq!(number(3), (0x103, 0x12, 99));
         assert_eq!(found[5].0.start, 0xffff_ffff_ff60_0000);
     }
 

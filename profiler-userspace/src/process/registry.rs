@@ -17,8 +17,8 @@ use super::open_files::OpenFiles;
 use super::opening::{self, Unreachable};
 use super::thread_names::ThreadNames;
 use super::{
-    Backing, BackingId, CodeMaker, FunctionEvent, MappingEvent, Opened, Owner, ProcessKey,
-    RuntimeFunction, Shortage, Todo, Unopened, UnreadContexts,
+    Backing, BackingId, CodeMaker, FunctionEvent, MappedFile, MappingEvent, Opened, Owner,
+    ProcessKey, RuntimeFunction, Shortage, Todo, Unopened, UnreadContexts,
 };
 use crate::object::RegularFile;
 use crate::profile::cgroup::Cgroup;
@@ -27,6 +27,7 @@ use crate::profile::raw::Who;
 use foldhash::{HashMap, HashSet};
 use profiler_common::abi::{CodeKey, FrameWord};
 use std::io::{self, ErrorKind};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The most readings kept of one process; see [`Processes::refresh`].
@@ -159,11 +160,9 @@ impl Processes {
         // Another program has its files elsewhere. Where the kernel reports `exec`, a reading that
         // shares none with the first is of a program whose own samples have yet to come; unless the
         // first was taken so early in `exec` that there was nothing to share.
-        let is_file =
-            |mapping: &&Mapping| matches!(self.backings.get(mapping.backing), Backing::File(_));
-        let none_before = !readings
-            .iter()
-            .any(|reading| reading.mappings.iter().any(|mapping| is_file(&mapping)));
+        let is_file = |mapping: &&Mapping| self.backings.get(mapping.backing).file().is_some();
+        let mut before = readings.iter().flat_map(|reading| &reading.mappings);
+        let none_before = !before.any(|mapping| is_file(&mapping));
         let same_program = process_key.incarnation == 0
             || none_before
             || fresh.mappings.iter().filter(is_file).any(known);
@@ -200,6 +199,15 @@ impl Processes {
     /// The backing of a [`Place`] of these processes.
     pub fn backing(&self, id: BackingId) -> &Backing {
         self.backings.get(id)
+    }
+
+    /// The files that a process has mapped as code, and where.
+    pub fn code_files(
+        &self,
+        process_key: ProcessKey,
+    ) -> impl Iterator<Item = (&MappedFile, BackingId, Range<u64>)> {
+        let code = self.get(process_key).into_iter().flat_map(Process::code);
+        code.filter_map(move |(id, range)| Some((self.backing(id).file()?, id, range)))
     }
 
     /// How many processes' mappings we were not allowed to read. None of their code has a name;

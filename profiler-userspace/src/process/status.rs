@@ -5,11 +5,11 @@
 use std::fs;
 
 /// The text of a file `status`.
-pub(super) struct Status(String);
+pub(crate) struct Status(String);
 
 impl Status {
-    /// That of a process.
-    pub(super) fn of(tgid: u32) -> Option<Self> {
+    /// That of a process or a thread.
+    pub(crate) fn of(tgid: u32) -> Option<Self> {
         Self::read(&format!("/proc/{tgid}/status"))
     }
 
@@ -26,9 +26,14 @@ impl Status {
         Some(words.filter_map(|word| word.parse().ok()).collect())
     }
 
+    /// The last of them.
+    pub(crate) fn number(&self, name: &str) -> Option<u32> {
+        self.numbers(name)?.last().copied()
+    }
+
     /// The ID in the innermost namespace, its own.
     pub(super) fn own_id(&self) -> Option<u32> {
-        self.numbers("NSpid:")?.last().copied()
+        self.number("NSpid:")
     }
 }
 

@@ -52,10 +52,7 @@ mod tests {
 
     #[test]
     fn names_go_with_their_process() {
-        let process_key = ProcessKey {
-            tgid: 7,
-            incarnation: 1,
-        };
+        let process_key = ProcessKey::new(7, 1);
         let [found, missed, other] = [1, 2, 3].map(|tid| (tid, *b"http-nio-8080-e\0"));
         let name: Arc<[u8]> = Arc::from(&b"http-nio-8080-exec-1"[..]);
         let mut names = ThreadNames::default();

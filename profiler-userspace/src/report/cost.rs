@@ -3,6 +3,7 @@
 //! In: the kernel half's counters, and what this process used. Out: a finding.
 
 use super::findings::Finding;
+use crate::process::Status;
 use crate::text::number::{mebibytes, seconds};
 use crate::usage::cpu_time;
 use profiler_common::abi::{Class, Counter, Counters};
@@ -22,19 +23,11 @@ pub(crate) struct Cost {
 impl Cost {
     /// CPU time and memory used up to now.
     pub(crate) fn now(map_bytes: u64) -> Self {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let peak = status.lines().find_map(|line| {
-            let kib: u64 = line
-                .strip_prefix("VmHWM:")?
-                .trim()
-                .strip_suffix(" kB")?
-                .parse()
-                .ok()?;
-            Some(kib * 1024)
-        });
+        let status = Status::of(std::process::id());
+        let peak_kib = status.and_then(|status| status.number("VmHWM:"));
         Self {
             cpu: cpu_time(),
-            peak_bytes: peak.unwrap_or(0),
+            peak_bytes: u64::from(peak_kib.unwrap_or(0)) * 1024,
             map_bytes,
         }
     }

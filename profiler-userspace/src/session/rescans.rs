@@ -90,10 +90,7 @@ mod tests {
     fn rescans_are_done_in_order_when_due() {
         let mut queue = RescanQueue::default();
         let now = Instant::now();
-        let process = |tgid| ProcessKey {
-            tgid,
-            incarnation: 1,
-        };
+        let process = |tgid| ProcessKey::new(tgid, 1);
         queue.push(now, process(1), None, 2);
         queue.push(now, process(2), None, 0);
         queue.push(now, process(3), None, DELAYS.len());

@@ -38,15 +38,7 @@ pub(super) fn answer(
         code: unsymbolized(object, backing, &named, reached),
         named,
         module: module(backing),
-        path: path(backing),
-    }
-}
-
-/// Where it was when it was mapped; empty where that was no file.
-pub(super) fn path(backing: &Backing) -> PathBuf {
-    match backing {
-        Backing::File(file) => file.path.clone(),
-        Backing::Vdso | Backing::Memory { .. } => PathBuf::new(),
+        path: backing.path(),
     }
 }
 

@@ -282,7 +282,7 @@ impl Names {
     fn meet(&mut self, key: Key, backing: &Backing, offsets: &[FileOffset]) -> Vec<FileOffset> {
         let known = self.objects.entry(key).or_insert_with(|| CachedObject {
             module: module(backing),
-            path: backings::path(backing),
+            path: backing.path(),
             functions: Vec::new(),
             places: HashMap::default(),
             whole: Named::default(),

@@ -134,11 +134,7 @@ impl Objects {
             let count = u32::try_from(self.all.len()).expect("objects are fewer than mappings");
             ObjectIndex(count - 1)
         });
-        self.all[object.0 as usize].note(Owner {
-            process_key,
-            mapping: place.mapping,
-            seen: place.seen,
-        });
+        self.all[object.0 as usize].note(Owner::new(process_key, place.mapping, place.seen));
         Location::At {
             object,
             offset: place.offset,
@@ -178,23 +174,16 @@ mod tests {
 
     #[test]
     fn the_first_and_the_last_owners_are_remembered() {
-        let owner = |tgid| Owner {
-            process_key: ProcessKey {
-                tgid,
-                incarnation: 1,
-            },
-            mapping: 0..1,
-            seen: SystemTime::UNIX_EPOCH + Duration::from_secs(u64::from(1000 - tgid)),
+        let owner = |tgid| {
+            Owner::new(
+                ProcessKey::new(tgid, 1),
+                0..1,
+                SystemTime::UNIX_EPOCH + Duration::from_secs(u64::from(1000 - tgid)),
+            )
         };
         let mut processes = Processes::new();
-        processes.see(ProcessKey {
-            tgid: std::process::id(),
-            incarnation: 1,
-        });
-        let here = processes.get(ProcessKey {
-            tgid: std::process::id(),
-            incarnation: 1,
-        });
+        processes.see(ProcessKey::new(std::process::id(), 1));
+        let here = processes.get(ProcessKey::new(std::process::id(), 1));
         let (backing, _) = here.unwrap().code().next().unwrap();
         let mut object = Object {
             backing,

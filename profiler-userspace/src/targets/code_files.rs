@@ -2,7 +2,7 @@
 //!
 //! In: a process. Out: those files, open, each once, as the process itself has them.
 
-use crate::process::{Backing, Opened, Owner, ProcessKey, Processes, Unreachable};
+use crate::process::{Opened, Owner, ProcessKey, Processes, Unreachable};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -19,31 +19,18 @@ pub(crate) struct CodeFile {
 /// Files of a process whose names are meant; none if its mappings may not be read.
 pub(crate) fn code_files(id: u32, is_meant: &dyn Fn(&Path) -> bool) -> Option<Vec<CodeFile>> {
     let mut processes = Processes::new();
-    let process_key = ProcessKey {
-        tgid: id,
-        incarnation: 0,
-    };
+    let process_key = ProcessKey::new(id, 0);
     processes.see(process_key);
     if processes.refused() > 0 {
         return None;
     }
-    let code = processes
-        .get(process_key)
-        .into_iter()
-        .flat_map(|process| process.code());
     let mut known = BTreeSet::new();
-    let files = code.filter_map(|(backing, mapping)| {
-        let Backing::File(file) = processes.backing(backing) else {
-            return None;
-        };
+    let code = processes.code_files(process_key);
+    let files = code.filter_map(|(file, backing, mapping)| {
         if !is_meant(Path::new(file.module())) || !known.insert(file.number) {
             return None;
         }
-        let owner = Owner {
-            process_key,
-            mapping,
-            seen: SystemTime::now(),
-        };
+        let owner = Owner::new(process_key, mapping, SystemTime::now());
         Some(CodeFile {
             path: file.path.clone(),
             name: file.module().to_string_lossy().into_owned(),

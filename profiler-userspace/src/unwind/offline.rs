@@ -159,11 +159,7 @@ impl OfflineWalker {
         address: u64,
     ) -> Option<Rule> {
         let place = processes.get(process_key)?.place(address)?;
-        let owner = Owner {
-            process_key,
-            mapping: place.mapping,
-            seen: place.seen,
-        };
+        let owner = Owner::new(process_key, place.mapping, place.seen);
         let object = self
             .objects
             .entry(place.backing)

@@ -21,10 +21,7 @@ use std::path::Path;
 /// The code of a function in a process of this ID and start.
 pub(super) fn read(name: &str, (pid, start): (u32, u64), counted: &Counted) -> Result<Code> {
     let shown = visible(name);
-    let process_key = ProcessKey {
-        tgid: pid,
-        incarnation: start,
-    };
+    let process_key = ProcessKey::new(pid, start);
     let mut processes = Processes::new();
     processes.compare_start_times();
     if processes.look(process_key) == Look::Gone {

@@ -1,11 +1,15 @@
 use super::super::Place;
 use super::*;
 
+/// One that no process has.
+const GONE: ProcessKey = ProcessKey::new(u32::MAX, 1);
+
 fn ourselves() -> ProcessKey {
-    ProcessKey {
-        tgid: std::process::id(),
-        incarnation: 7,
-    }
+    ourselves_at(7)
+}
+
+fn ourselves_at(incarnation: u64) -> ProcessKey {
+    ProcessKey::new(std::process::id(), incarnation)
 }
 
 fn here() -> u64 {
@@ -22,9 +26,7 @@ fn an_address_is_placed_in_its_file() {
     assert!(processes.see(ourselves()));
     assert!(!processes.see(ourselves()));
     let found = place(&processes, ourselves(), here()).unwrap();
-    let Backing::File(file) = processes.backing(found.backing) else {
-        panic!("{found:?}")
-    };
+    let file = processes.backing(found.backing).file().unwrap();
     assert_eq!(file.path, std::env::current_exe().unwrap());
     assert!(found.mapping.contains(&here()));
     assert_eq!(place(&processes, ourselves(), 8), None);
@@ -33,14 +35,10 @@ fn an_address_is_placed_in_its_file() {
 #[test]
 fn an_exited_process_has_no_mappings() {
     let mut processes = Processes::new();
-    let gone = ProcessKey {
-        tgid: u32::MAX,
-        incarnation: 1,
-    };
-    assert!(processes.see(gone));
-    assert!(!processes.see(gone));
-    assert_eq!(place(&processes, gone, here()), None);
-    assert!(!processes.refresh(gone));
+    assert!(processes.see(GONE));
+    assert!(!processes.see(GONE));
+    assert_eq!(place(&processes, GONE, here()), None);
+    assert!(!processes.refresh(GONE));
 }
 
 /// A program that sleeps.
@@ -54,10 +52,7 @@ pub(in super::super) fn sleeping() -> (std::process::Child, ProcessKey) {
     while !std::fs::read_to_string(&maps).is_ok_and(|maps| maps.contains("libc")) {
         std::thread::yield_now();
     }
-    let process_key = ProcessKey {
-        tgid: child.id(),
-        incarnation: 1,
-    };
+    let process_key = ProcessKey::new(child.id(), 1);
     (child, process_key)
 }
 
@@ -79,16 +74,10 @@ fn mappings_are_kept_after_the_process_exits() {
 fn mappings_from_before_exec_are_not_read_after_it() {
     let mut processes = Processes::new();
     processes.see(ourselves());
-    let earlier = ProcessKey {
-        incarnation: 6,
-        ..ourselves()
-    };
+    let earlier = ourselves_at(6);
     assert!(processes.see(earlier));
     assert_eq!(place(&processes, earlier, here()), None);
-    let later = ProcessKey {
-        incarnation: 8,
-        ..ourselves()
-    };
+    let later = ourselves_at(8);
     assert!(processes.see(later));
     assert!(place(&processes, later, here()).is_some());
     assert!(!processes.refresh(ourselves()));
@@ -154,42 +143,25 @@ fn a_process_is_read_once_and_marked_when_it_exits() {
     assert!(processes.meet(ourselves()));
     assert!(!processes.meet(ourselves()));
     assert!(!processes.has_gone(ourselves()));
-    let later = ProcessKey {
-        incarnation: 8,
-        ..ourselves()
-    };
+    let later = ourselves_at(8);
     assert!(processes.meet(later));
     assert!(processes.has_gone(ourselves()), "it runs another program");
-    let gone = ProcessKey {
-        tgid: u32::MAX,
-        incarnation: 1,
-    };
-    assert!(processes.meet(gone));
-    assert!(processes.has_gone(gone));
+    assert!(processes.meet(GONE));
+    assert!(processes.has_gone(GONE));
     // One whose mappings were read for another reason is not read again.
     processes.let_go(later);
     processes.see(later);
     assert!(!processes.meet(later));
 }
 
-fn incarnation_of_ours(incarnation: u64) -> ProcessKey {
-    ProcessKey {
-        tgid: std::process::id(),
-        incarnation,
-    }
-}
-
 #[test]
 fn ended_processes_are_reported_and_forgotten() {
     let mut sleep = std::process::Command::new("sleep");
     let mut child = sleep.arg("60").spawn().unwrap();
-    let key = ProcessKey {
-        tgid: child.id(),
-        incarnation: 1,
-    };
+    let key = ProcessKey::new(child.id(), 1);
     let mut processes = Processes::new();
     processes.see(key);
-    processes.see(incarnation_of_ours(1));
+    processes.see(ourselves_at(1));
     assert_eq!(processes.ended(), []);
     child.kill().unwrap();
     child.wait().unwrap();
@@ -203,13 +175,13 @@ fn ended_processes_are_reported_and_forgotten() {
 #[test]
 fn a_program_that_became_another_has_ended() {
     let mut processes = Processes::new();
-    processes.see(incarnation_of_ours(1));
-    processes.see(incarnation_of_ours(2));
-    assert_eq!(processes.ended(), [incarnation_of_ours(1)]);
-    processes.let_go(incarnation_of_ours(1));
-    assert!(processes.get(incarnation_of_ours(2)).is_some());
-    assert!(!processes.see(incarnation_of_ours(2)));
+    processes.see(ourselves_at(1));
+    processes.see(ourselves_at(2));
+    assert_eq!(processes.ended(), [ourselves_at(1)]);
+    processes.let_go(ourselves_at(1));
+    assert!(processes.get(ourselves_at(2)).is_some());
+    assert!(!processes.see(ourselves_at(2)));
     // A late event of the first does not get the mappings of the second.
-    assert!(processes.see(incarnation_of_ours(1)));
-    assert_eq!(processes.ended(), [incarnation_of_ours(1)]);
+    assert!(processes.see(ourselves_at(1)));
+    assert_eq!(processes.ended(), [ourselves_at(1)]);
 }

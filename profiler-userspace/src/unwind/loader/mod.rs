@@ -142,10 +142,7 @@ impl<S: TableStore> TableLoader<S> {
         is_wanted: impl Fn(&MappedFile) -> bool,
     ) {
         let mut processes = Processes::new();
-        let process_key = ProcessKey {
-            tgid: id,
-            incarnation: 0,
-        };
+        let process_key = ProcessKey::new(id, 0);
         processes.see(process_key);
         self.load_mapped(
             keys,
@@ -175,15 +172,7 @@ impl<S: TableStore> TableLoader<S> {
         (priority, depth): (Priority, Depth),
         is_wanted: impl Fn(&MappedFile) -> bool,
     ) {
-        let code: Vec<_> = processes
-            .get(process_key)
-            .into_iter()
-            .flat_map(|process| process.code())
-            .collect();
-        for (backing, mapping) in code {
-            let Backing::File(file) = processes.backing(backing) else {
-                continue;
-            };
+        for (file, backing, mapping) in processes.code_files(process_key) {
             if is_wanted(file)
                 && !self.opened.contains(&file.number)
                 && let Some(opened) = open(processes, (process_key, mapping), backing)
@@ -205,11 +194,7 @@ impl<S: TableStore> TableLoader<S> {
             return;
         };
         for text in process.moved_text() {
-            let owner = Owner {
-                process_key,
-                mapping: text.range.clone(),
-                seen: SystemTime::now(),
-            };
+            let owner = Owner::new(process_key, text.range.clone(), SystemTime::now());
             let ProcessKey { tgid, incarnation } = process_key;
             let place = match text.moved {
                 Moved::Anonymous => {
@@ -345,11 +330,7 @@ fn open(
     (process_key, mapping): (ProcessKey, Range<u64>),
     backing: BackingId,
 ) -> Option<RegularFile> {
-    let owner = Owner {
-        process_key,
-        mapping,
-        seen: SystemTime::now(),
-    };
+    let owner = Owner::new(process_key, mapping, SystemTime::now());
     match processes.backing(backing) {
         // Known as code that has no table, it is walked as other memory is.
         Backing::Memory { .. } => processes.open_shared_memory(&owner),
