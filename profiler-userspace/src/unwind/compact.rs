@@ -34,8 +34,7 @@ pub(super) fn lay_out(code: &[Range<u64>], found: &Found) -> UnwindTable {
             if end < stretch.addresses.end {
                 writer.table.origin.overlaps += 1;
             }
-            let changes = stretch.changes.start as usize..stretch.changes.end as usize;
-            for change in found.changes.get(changes).unwrap_or_default() {
+            for change in found.changes_of(stretch) {
                 let address = stretch.addresses.start + u64::from(change.after);
                 if address < end {
                     writer.put(address.max(part.start), change.rule);

@@ -6,7 +6,7 @@
 
 mod usual;
 
-use super::found::{Change, Found, Stretch, count};
+use super::found::{Found, Stretch, count, part_at};
 use super::program::{Effect, Factors, Nonsense, Program, State};
 use super::source::Sources;
 use super::{arch, go};
@@ -71,15 +71,12 @@ fn describe_linkage(sources: &Sources, found: &mut Found) {
         if !sources.code.iter().any(within) || found.touches(&addresses) {
             continue;
         }
-        let first = count(found.changes.len());
+        let first = found.next_change();
         for (after, rule) in arch::linkage(&section.bytes) {
-            let rule = found.rules.place(rule);
-            found.changes.push(Change { after, rule });
+            found.change(after, rule);
         }
-        added.push(Stretch {
-            addresses,
-            changes: first..count(found.changes.len()),
-        });
+        let changes = first..found.next_change();
+        added.push(Stretch { addresses, changes });
     }
     found.stretches.extend(added);
     found.sort();
@@ -260,11 +257,8 @@ where
         };
         let read = |reading: &mut Self, code: &Range<u64>, found: &mut Found| {
             let length = (code.end - code.start) as u32;
-            let Found { changes, rules, .. } = found;
-            usual::follow(instructions, length, &mut reading.rules, |after, rule| {
-                let rule = rules.place(rule);
-                changes.push(Change { after, rule });
-            })
+            let note = |after, rule| found.change(after, rule);
+            usual::follow(instructions, length, &mut reading.rules, note)
         };
         self.describe(addresses, code, found, read).is_some()
     }
@@ -342,9 +336,7 @@ where
         found: &mut Found,
         read: impl FnOnce(&mut Self, &Range<u64>, &mut Found) -> Option<()>,
     ) -> Option<()> {
-        let before = code.partition_point(|part| part.start <= addresses.start);
-        let part = code.get(..before).and_then(<[_]>::last);
-        let Some(part) = part.filter(|part| part.contains(&addresses.start)) else {
+        let Some(part) = part_at(code, addresses.start) else {
             found.statistics.strays += 1;
             return Some(());
         };
@@ -355,15 +347,12 @@ where
             return Some(());
         }
         let addresses = addresses.start..end;
-        let first = count(found.changes.len());
+        let first = found.next_change();
         if read(self, &addresses, found).is_none() {
             found.changes.truncate(first as usize);
             return None;
         }
-        found.stretches.push(Stretch {
-            addresses,
-            changes: first..count(found.changes.len()),
-        });
+        found.add_stretch(addresses, first);
         Some(())
     }
 
@@ -426,8 +415,7 @@ impl Noting<'_> {
             return;
         }
         self.last = Some(rule);
-        let rule = self.found.rules.place(rule);
-        self.found.changes.push(Change { after, rule });
+        self.found.change(after, rule);
     }
 }
 

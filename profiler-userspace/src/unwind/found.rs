@@ -35,6 +35,29 @@ pub(super) struct Found {
 }
 
 impl Found {
+    /// Where the next change is going to be stored.
+    pub(super) fn next_change(&self) -> u32 {
+        count(self.changes.len())
+    }
+
+    /// Adds a change: so many bytes further on, this rule.
+    pub(super) fn change(&mut self, after: u32, rule: Rule) {
+        let rule = self.rules.place(rule);
+        self.changes.push(Change { after, rule });
+    }
+
+    /// Adds a stretch of code whose changes are the first of these and all that were added since.
+    pub(super) fn add_stretch(&mut self, addresses: Range<u64>, first: u32) {
+        let changes = first..self.next_change();
+        self.stretches.push(Stretch { addresses, changes });
+    }
+
+    /// The changes of one of its stretches.
+    pub(super) fn changes_of(&self, stretch: &Stretch) -> &[Change] {
+        let changes = stretch.changes.start as usize..stretch.changes.end as usize;
+        self.changes.get(changes).unwrap_or_default()
+    }
+
     /// Adds what `read` finds, where nothing is known yet.
     pub(super) fn add_where_silent(&mut self, read: impl FnOnce(&mut Self)) {
         let known = std::mem::take(&mut self.stretches);
@@ -56,9 +79,8 @@ impl Found {
 
     /// Adds code that has one rule.
     pub(super) fn add_alike(&mut self, ranges: Vec<Range<u64>>, rule: Rule) {
-        let first = count(self.changes.len());
-        let rule = self.rules.place(rule);
-        self.changes.push(Change { after: 0, rule });
+        let first = self.next_change();
+        self.change(0, rule);
         let stretch = |addresses| Stretch {
             addresses,
             changes: first..first + 1,
@@ -96,17 +118,15 @@ impl Found {
         let free = place
             .checked_sub(1)
             .is_none_or(|before| self.stretches[before].addresses.end < begin);
+        let first = self.next_change();
         let Some(stretch) = self.stretches.get_mut(place) else {
             return;
         };
-        if stretch.addresses.start != begin {
-            return;
+        if stretch.addresses.start == begin {
+            stretch.addresses.start = begin.saturating_sub(u64::from(free));
+            stretch.changes = first..first + 1;
+            self.change(0, Rule::ROOT);
         }
-        stretch.addresses.start = begin.saturating_sub(u64::from(free));
-        let first = count(self.changes.len());
-        let rule = self.rules.place(Rule::ROOT);
-        self.changes.push(Change { after: 0, rule });
-        stretch.changes = first..first + 1;
     }
 }
 
@@ -121,4 +141,10 @@ fn touches(sorted: &[Stretch], range: &Range<u64>) -> bool {
 /// A number of things, as tables count them.
 pub(super) fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// The part of the code that an address is in.
+pub(super) fn part_at(code: &[Range<u64>], address: u64) -> Option<&Range<u64>> {
+    let behind = code.partition_point(|part| part.start <= address);
+    code[..behind].last().filter(|part| part.contains(&address))
 }

@@ -36,8 +36,7 @@ impl ReadFunction {
             let addresses = &stretch.addresses;
             let is_within =
                 self.within.start <= addresses.start && addresses.end <= self.within.end;
-            let changes = stretch.changes.start as usize..stretch.changes.end as usize;
-            let changes = self.found.changes.get(changes).unwrap_or_default();
+            let changes = self.found.changes_of(stretch);
             let rules = self.found.rules.rules();
             let rule = |number: u16| rules.get(usize::from(number)).copied();
             let changes: Vec<Change> = changes
@@ -230,14 +229,9 @@ mod tests {
     #[test]
     fn only_what_is_within_the_gap_counts() {
         let mut found = Found::default();
-        let rule = found.rules.place(Rule::ENTRY);
-        found
-            .changes
-            .push(super::super::found::Change { after: 0, rule });
+        found.change(0, Rule::ENTRY);
         for addresses in [10..20, 20..30, 30..40] {
-            let changes = 0..1;
-            let stretch = super::super::found::Stretch { addresses, changes };
-            found.stretches.push(stretch);
+            found.add_stretch(addresses, 0);
         }
         let read = ReadFunction {
             within: 15..30,

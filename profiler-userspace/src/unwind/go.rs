@@ -6,7 +6,7 @@
 
 use super::arch;
 use super::arch::go::{Prologue, assembly::Switch};
-use super::found::{Change, Found, Stretch, count};
+use super::found::{Found, part_at};
 use crate::code::{Frames, GoFunctions};
 use profiler_common::abi::Rule;
 use std::ops::Range;
@@ -19,9 +19,7 @@ pub(super) fn describe(program: &mut GoFunctions<'_>, code: &[Range<u64>], found
     let mut style = None;
     program.each_frames(|program, frames| {
         let addresses = &frames.addresses;
-        let before = code.partition_point(|part| part.start <= addresses.start);
-        let part = code.get(..before).and_then(<[_]>::last);
-        let Some(part) = part.filter(|part| part.contains(&addresses.start)) else {
+        let Some(part) = part_at(code, addresses.start) else {
             found.statistics.strays += 1;
             return;
         };
@@ -33,19 +31,15 @@ pub(super) fn describe(program: &mut GoFunctions<'_>, code: &[Range<u64>], found
             start: addresses.start - u64::from(is_return),
             end: addresses.start.saturating_add(end).min(part.end),
         };
-        let first = count(found.changes.len());
+        let first = found.next_change();
         let mut last = None;
         for (after, rule) in changes {
             if last != Some(rule) {
                 last = Some(rule);
-                let rule = found.rules.place(rule);
-                found.changes.push(Change { after, rule });
+                found.change(after, rule);
             }
         }
-        found.stretches.push(Stretch {
-            addresses,
-            changes: first..count(found.changes.len()),
-        });
+        found.add_stretch(addresses, first);
     });
 }
 

@@ -3,7 +3,7 @@
 //! In: the section's [`FrameIndex`]. Out: which code is described, and later the descriptions of some of it.
 
 use super::eh_frame;
-use super::found::Found;
+use super::found::{Found, part_at};
 use crate::object::FrameIndex;
 use std::ops::Range;
 
@@ -30,9 +30,9 @@ pub(super) fn described(
         if next < begin {
             return None;
         }
-        let behind = code.partition_point(|part| part.start <= begin);
-        let part = code[..behind].last().filter(|part| part.contains(&begin));
-        let Some(part) = part else { continue };
+        let Some(part) = part_at(code, begin) else {
+            continue;
+        };
         let is_near = next - begin < FAR && next <= part.end;
         let end = if is_near {
             Some(next)

@@ -262,9 +262,7 @@ impl UnwindTable {
 
     /// The index in [`pages`](Self::pages) of the [`PageRows`] for `address`, which must be in code.
     pub fn page_at(&self, address: u64) -> Option<u32> {
-        let before = |range: &CodeRange| range.addresses.start <= address;
-        let place = self.ranges.partition_point(before).checked_sub(1)?;
-        let range = self.ranges.get(place)?;
+        let range = self.range_from(address)?;
         let page = page_of(address) - page_of(range.addresses.start);
         u32::try_from(page).ok()?.checked_add(range.first_page)
     }
@@ -302,16 +300,19 @@ impl UnwindTable {
         }
     }
 
-    /// The index of the row that holds at an address.
-    fn row_at(&self, ElfAddress(address): ElfAddress) -> Option<usize> {
+    /// The last range that begins at or before an address.
+    fn range_from(&self, address: u64) -> Option<&CodeRange> {
         let before = |range: &CodeRange| range.addresses.start <= address;
         let place = self.ranges.partition_point(before).checked_sub(1)?;
-        let range = self.ranges.get(place)?;
-        if !range.addresses.contains(&address) {
+        self.ranges.get(place)
+    }
+
+    /// The index of the row that holds at an address.
+    fn row_at(&self, ElfAddress(address): ElfAddress) -> Option<usize> {
+        if !self.range_from(address)?.addresses.contains(&address) {
             return None;
         }
-        let page = page_of(address) - page_of(range.addresses.start);
-        let page = usize::try_from(page).ok()? + range.first_page as usize;
+        let page = self.page_at(address)? as usize;
         let mut span = Span::new(*self.pages.get(page)?);
         while let Some(middle) = span.middle() {
             span = span.narrow(*self.rows.get(middle as usize)?, low_of(address));

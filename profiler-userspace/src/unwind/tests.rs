@@ -1,6 +1,6 @@
 #![expect(clippy::print_stdout, reason = "tests say why they were skipped")]
 
-use super::found::{Change, Found, Stretch};
+use super::found::Found;
 use super::*;
 use ::object::{Object as _, ObjectSection as _};
 use profiler_common::abi::{How, Origin, Slot};
@@ -17,22 +17,13 @@ type Step = (u32, Rule);
 
 /// Stretches of the given rules: each begins somewhere and has changes so many bytes further on.
 fn found(stretches: &[(Range<u64>, &[Step])]) -> Found {
-    let mut found = Found {
-        stretches: Vec::new(),
-        changes: Vec::new(),
-        rules: RuleSet::new(),
-        statistics: Statistics::default(),
-    };
+    let mut found = Found::default();
     for (addresses, changes) in stretches {
-        let first = u32::try_from(found.changes.len()).unwrap();
+        let first = found.next_change();
         for &(after, rule) in *changes {
-            let rule = found.rules.place(rule);
-            found.changes.push(Change { after, rule });
+            found.change(after, rule);
         }
-        found.stretches.push(Stretch {
-            addresses: addresses.clone(),
-            changes: first..u32::try_from(found.changes.len()).unwrap(),
-        });
+        found.add_stretch(addresses.clone(), first);
     }
     found
 }
@@ -47,9 +38,7 @@ fn scan(code: &[Range<u64>], found: &Found, address: u64) -> Option<Rule> {
     let Some(stretch) = stretch.filter(|stretch| stretch.addresses.contains(&address)) else {
         return Some(Rule::MISSING);
     };
-    let changes = stretch.changes.start as usize..stretch.changes.end as usize;
-    let change = found.changes[changes]
-        .iter()
+    let change = { found.changes_of(stretch).iter() }
         .rfind(|change| u64::from(change.after) <= address - stretch.addresses.start);
     let rule = change.map_or(0, |change| change.rule);
     Some(found.rules.rules()[usize::from(rule)])

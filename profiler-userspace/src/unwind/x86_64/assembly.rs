@@ -21,7 +21,7 @@ mod visited;
 mod walk;
 
 use crate::code::Undescribed;
-use crate::unwind::found::{Change, Found, Stretch, count};
+use crate::unwind::found::{Change, Found, Stretch};
 use foldhash::{HashMap, HashMapExt as _};
 use profiler_common::abi::Rule;
 
@@ -29,7 +29,7 @@ use profiler_common::abi::Rule;
 pub(in crate::unwind) fn describe(code: &Undescribed, found: &mut Found) {
     let walk = flow::follow(code);
     let mut rules = HashMap::new();
-    let mut open: Option<(u64, Stretch)> = None;
+    let mut open: Option<Stretch> = None;
     let mut behind = 0;
     for (place, reached) in walk.visited.each() {
         let Some((part, into)) = walk.parts.at(place) else {
@@ -51,17 +51,16 @@ pub(in crate::unwind) fn describe(code: &Undescribed, found: &mut Found) {
         }
         if open
             .as_ref()
-            .is_some_and(|(_, stretch)| stretch.addresses.end < address)
+            .is_some_and(|stretch| stretch.addresses.end < address)
         {
             close(found, &mut open);
         }
-        let (start, stretch) = open.get_or_insert_with(|| {
-            let changes = count(found.changes.len());
-            let stretch = Stretch {
+        let stretch = open.get_or_insert_with(|| {
+            let changes = found.next_change();
+            Stretch {
                 addresses: address..address,
                 changes: changes..changes,
-            };
-            (address, stretch)
+            }
         });
         found.statistics.read_bytes += u64::from(reached.bytes());
         stretch.addresses.end = behind;
@@ -69,7 +68,7 @@ pub(in crate::unwind) fn describe(code: &Undescribed, found: &mut Found) {
         let changes = stretch.changes.start as usize..found.changes.len();
         let last = found.changes.get(changes).and_then(<[_]>::last);
         if last.is_none_or(|last| last.rule != rule) {
-            let after = u32::try_from(address - *start).unwrap_or(u32::MAX);
+            let after = u32::try_from(address - stretch.addresses.start).unwrap_or(u32::MAX);
             found.changes.push(Change { after, rule });
         }
     }
@@ -82,9 +81,8 @@ pub(in crate::unwind) fn describe(code: &Undescribed, found: &mut Found) {
 }
 
 /// Adds a stretch that is complete.
-fn close(found: &mut Found, open: &mut Option<(u64, Stretch)>) {
-    if let Some((_, mut stretch)) = open.take() {
-        stretch.changes.end = count(found.changes.len());
-        found.stretches.push(stretch);
+fn close(found: &mut Found, open: &mut Option<Stretch>) {
+    if let Some(Stretch { addresses, changes }) = open.take() {
+        found.add_stretch(addresses, changes.start);
     }
 }

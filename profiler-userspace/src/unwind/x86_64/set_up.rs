@@ -3,7 +3,7 @@
 //! In: its bytes. Out: its rules, by one pass over the instructions: from the set-up on the frame pointer leads to the caller, up
 //! to each `pop rbp` or `leave` and what leaves the function behind it. None where it does anything else with the register.
 
-use crate::unwind::found::{Change, Found, Stretch, count};
+use crate::unwind::found::Found;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use profiler_common::abi::Rule;
 
@@ -63,17 +63,13 @@ pub(in crate::unwind) fn describe(begin: u64, bytes: &[u8]) -> Option<Found> {
         };
         end = instruction.next_ip();
     }
-    found.stretches.push(Stretch {
-        addresses: begin..end,
-        changes: 0..count(found.changes.len()),
-    });
+    found.add_stretch(begin..end, 0);
     Some(found)
 }
 
 fn put(found: &mut Found, begin: u64, address: u64, rule: Rule) {
-    let rule = found.rules.place(rule);
     let after = u32::try_from(address - begin).unwrap_or(u32::MAX);
-    found.changes.push(Change { after, rule });
+    found.change(after, rule);
 }
 
 fn is_push(instruction: &Instruction, register: Register) -> bool {
@@ -105,6 +101,7 @@ fn writes_frame_pointer(instruction: &Instruction) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::unwind::found::Change;
 
     fn rules(bytes: &[u8]) -> Option<Vec<(u64, Rule)>> {
         let found = describe(0x1000, bytes)?;
