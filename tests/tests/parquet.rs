@@ -38,7 +38,7 @@ fn read(bytes: &[u8]) -> Profile {
         ..Wanted::ALL
     };
     let file = File::of(bytes).expect("it is known");
-    assert_eq!(file.kind.name(), "Parquet");
+    assert_eq!(file.kind.name, "Parquet");
     file.read(&wanted).expect("it can be read").profile
 }
 

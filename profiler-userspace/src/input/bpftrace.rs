@@ -13,9 +13,8 @@ mod frame;
 use super::text::{Summed, TOO_MANY, excerpt, no_such_type};
 use super::{Error, Head, MOST_BYTES, Reading, Wanted, kind};
 use crate::profile::fold::visible;
-use crate::profile::{AsFrame as _, FrameKind, FrameProfile, Profile, Window};
+use crate::profile::{FrameKind, FrameRef, SourceFrame};
 use crate::text::lines::LineReader;
-use frame::At;
 use std::collections::HashSet;
 use std::io::BufRead;
 
@@ -82,16 +81,13 @@ pub(super) fn read(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Readin
                 Some(map) => map.name,
                 None => {
                     return Err(reader.broken.first.unwrap_or_else(|| {
-                        Error::Whole(
-                            "no map in it has a stack as a key, and a number as a value".to_owned(),
-                        )
+                        Error::whole("no map in it has a stack as a key, and a number as a value")
                     }));
                 }
             }
         }
     };
-    let profile = Profile::new(wanted.unit.clone(), Window::default());
-    let mut summed = Summed::new(FrameProfile::new(profile));
+    let mut summed = Summed::new(wanted.unit.clone());
     let (mut keys, mut again) = (HashSet::new(), None);
     for entry in reader.entries.iter().filter(|entry| entry.map == chosen) {
         match entry.weight(wanted) {
@@ -106,20 +102,13 @@ pub(super) fn read(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Readin
         return Err(reader
             .broken
             .first
-            .unwrap_or_else(|| Error::Whole("there is no stack in it".to_owned())));
+            .unwrap_or_else(|| Error::whole("there is no stack in it")));
     }
-    let mut reading = Reading::from(summed.frames.into_profile());
+    let mut reading = summed.into_reading();
     let others: Vec<_> = { maps.iter().filter(|map| map.name != chosen) }
         .map(Map::told)
         .collect();
-    if !others.is_empty() {
-        let others = others.join(", ");
-        let text = format!(
-            "{others}: shown is {}; choose with --sample-type",
-            visible(chosen)
-        );
-        reading.notes.push(("not shown", text));
-    }
+    reading.note_others(&others, &visible(chosen));
     if let Some(line) = again {
         let map = visible(chosen);
         let text = format!(
@@ -184,13 +173,9 @@ impl Entry {
     }
 
     fn add(&self, weight: (u64, u64), summed: &mut Summed) -> Result<(), Error> {
-        let (stack, kernel) = self.stack();
-        let frames: Vec<_> = stack
-            .iter()
-            .chain(&kernel)
-            .map(|frame| frame.as_frame())
-            .collect();
-        summed.push(self.line, &frames, weight)
+        let (mut stack, kernel) = self.stack();
+        stack.extend(kernel);
+        summed.push(self.line, &stack, weight)
     }
 
     /// Its weight, and how many firings that is.
@@ -220,7 +205,7 @@ impl Entry {
     }
 
     /// Labels and the program's part, and the kernel's.
-    fn stack(&self) -> (Vec<At<'_>>, Vec<At<'_>>) {
+    fn stack(&self) -> (Vec<SourceFrame<'_>>, Vec<SourceFrame<'_>>) {
         let (mut labels, mut user, mut kernel) = (Vec::new(), Vec::new(), Vec::new());
         let mut has_process = false;
         for key in &self.keys {
@@ -234,21 +219,22 @@ impl Entry {
                         false => (FrameKind::Label, labels.len()),
                     };
                     has_process |= is_process;
-                    labels.insert(at, At::of(word, kind));
+                    let label = FrameRef { name: word, kind };
+                    labels.insert(at, SourceFrame::nowhere(label));
                 }
                 Key::Stack(lines) => {
                     let mut frames: Vec<_> =
-                        lines.iter().rev().map(|line| At::parse(line)).collect();
-                    let root = frames.iter().find(|at| at.kind != FrameKind::Mark);
+                        lines.iter().rev().map(|line| frame::parse(line)).collect();
+                    let root = { frames.iter().map(|at| at.frame) }
+                        .find(|root| root.kind != FrameKind::Mark);
                     let is_kernel = root.is_some_and(|root| {
                         root.kind == FrameKind::Kernel || kind::is_kernel_root(root.name)
                     });
                     let part = if is_kernel { &mut kernel } else { &mut user };
-                    for at in frames
-                        .iter_mut()
-                        .filter(|at| is_kernel && at.kind == FrameKind::User)
-                    {
-                        at.kind = FrameKind::Kernel;
+                    for at in &mut frames {
+                        if is_kernel && at.frame.kind == FrameKind::User {
+                            at.frame.kind = FrameKind::Kernel;
+                        }
                     }
                     part.append(&mut frames);
                 }

@@ -81,7 +81,7 @@ fn frames(text: &str) -> Vec<Frame> {
     };
     if !name.contains("->") || name.contains("operator->") {
         let kind = FrameKind::User;
-        return vec![Frame { name, kind }];
+        return vec![Frame::new(name, kind)];
     }
     let functions = name.split("->").enumerate().map(|(depth, function)| Frame {
         name: function.trim_start_matches('L').to_owned(),

@@ -2,12 +2,10 @@
 //!
 //! In: JSON. Out: a profile, with the file and line of each function.
 
-use super::text::{TOO_MANY, no_such_type, one_type};
+use super::text::{Summed, no_such_type, one_type};
 use super::{Error, Head, Reading, Wanted, other};
-use crate::profile::fold::{MOST_MEMORY, visible};
-use crate::profile::{
-    FrameKind, FrameProfile, FrameRef, Labels, Profile, SourceFrame, Unit, Window,
-};
+use crate::profile::fold::visible;
+use crate::profile::{FrameKind, FrameRef, SourceFrame, Unit};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::io::BufRead;
@@ -44,35 +42,6 @@ fn parse(from: &mut dyn BufRead) -> Result<Value, Error> {
 
 fn lacks(what: &str) -> Error {
     Error::Whole(format!("there is no {what} in it"))
-}
-
-/// Adds stacks as long as their weights can be summed.
-struct Adding {
-    frames: FrameProfile,
-    total: u64,
-}
-
-impl Adding {
-    fn new(unit: Unit) -> Self {
-        Self {
-            frames: FrameProfile::new(Profile::new(unit, Window::default())),
-            total: 0,
-        }
-    }
-
-    fn add(&mut self, stack: &[SourceFrame<'_>], weight: u64, count: u64) -> Result<(), Error> {
-        if weight == 0 {
-            return Ok(());
-        }
-        let total = self.total.checked_add(weight);
-        self.total =
-            total.ok_or_else(|| Error::Whole("its weights are 2^64 or more".to_owned()))?;
-        self.frames.push_of(Labels::default(), stack, weight, count);
-        match self.frames.bytes() > MOST_MEMORY {
-            true => Err(Error::Whole(TOO_MANY.to_owned())),
-            false => Ok(()),
-        }
-    }
 }
 
 /// A function, by the number of a node or a frame.
@@ -202,7 +171,7 @@ pub(super) fn cpuprofile(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<
     } else {
         Unit::Samples
     };
-    let mut adding = Adding::new(unit);
+    let mut summed = Summed::new(unit);
     let mut ordered: Vec<_> = weights.into_iter().collect();
     ordered.sort_unstable();
     for (id, (weight, count)) in ordered {
@@ -220,13 +189,10 @@ pub(super) fn cpuprofile(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<
         let is_root = stack
             .first()
             .is_some_and(|root| root.frame.name == "(root)");
-        adding.add(
-            &stack[usize::from(is_root && stack.len() > 1)..],
-            weight,
-            count,
-        )?;
+        let stack = &stack[usize::from(is_root && stack.len() > 1)..];
+        summed.push_whole(stack, (weight, count))?;
     }
-    Ok(adding.frames.into_profile().into())
+    Ok(summed.into_reading())
 }
 
 /// Reads speedscope's format: of several profiles the one that it shows first, unless another is asked for by its name.
@@ -249,15 +215,11 @@ pub(super) fn speedscope(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<
         .as_u64()
         .map_or(0, |index| index as usize);
     let chosen = match wanted.sample_type {
-        Some(name) => names.iter().position(|known| *known == name),
-        None => Some(if active < profiles.len() { active } else { 0 }),
+        Some(name) => (names.iter().position(|known| *known == name))
+            .ok_or_else(|| no_such_type(name, names.iter().copied()))?,
+        None if active < profiles.len() => active,
+        None => 0,
     };
-    let chosen = chosen.ok_or_else(|| {
-        no_such_type(
-            wanted.sample_type.unwrap_or_default(),
-            names.iter().copied(),
-        )
-    })?;
     let profile = profiles.get(chosen).ok_or_else(|| lacks("profile"))?;
     let (unit, factor) = match profile["unit"].as_str() {
         Some("nanoseconds") => (Unit::Nanoseconds, 1.0),
@@ -267,11 +229,11 @@ pub(super) fn speedscope(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<
         Some("none") | None => (wanted.unit.clone(), 1.0),
         Some(unit) => (Unit::Events(unit.to_owned()), 1.0),
     };
-    let mut adding = Adding::new(unit.clone());
+    let mut summed = Summed::new(unit.clone());
     let mut add = |stack: &[SourceFrame<'_>], weight: f64| {
         let weight = (weight * factor).round() as u64;
         let count = if unit == Unit::Samples { weight } else { 1 };
-        adding.add(stack, weight, count)
+        summed.push_whole(stack, (weight, count))
     };
     let of = |index: &Value| -> Result<SourceFrame<'_>, Error> {
         let frame = index.as_u64().and_then(|index| frames.get(index as usize));
@@ -303,16 +265,9 @@ pub(super) fn speedscope(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<
             }
         }
     }
-    let mut reading = Reading::from(adding.frames.into_profile());
-    if profiles.len() > 1 {
-        let others = (0..).zip(&names).filter(|(number, _)| *number != chosen);
-        let others: Vec<_> = others.map(|(_, name)| visible(name)).collect();
-        let text = format!(
-            "{}: shown is {}; choose with --sample-type",
-            others.join(", "),
-            visible(names[chosen])
-        );
-        reading.notes.push(("not shown", text));
-    }
+    let mut reading = summed.into_reading();
+    let others = (0..).zip(&names).filter(|(number, _)| *number != chosen);
+    let others: Vec<_> = others.map(|(_, name)| visible(name)).collect();
+    reading.note_others(&others, &visible(names[chosen]));
     Ok(reading)
 }

@@ -41,15 +41,16 @@ const TOO_LARGE: &str = "it is more than 1 GiB, and such a file is read as a who
 /// So much of a file is looked at to tell its kind, in bytes.
 const HEAD_BYTES: usize = 64 * 1024;
 
-/// A row of the table of kinds.
-struct Row {
+/// A kind of file.
+#[derive(Debug)]
+pub struct Kind {
     /// Its name in sentences.
-    name: &'static str,
+    pub name: &'static str,
     /// Whether it says what its weights count. What does not is read in the unit of the files beside it.
-    has_unit: bool,
+    pub has_unit: bool,
     /// Whether it says when samples were taken, and so can be read in part, and whose hosts they are of.
-    has_times: bool,
-    /// Whether a file that begins so is one. The first row that says yes has it.
+    pub has_times: bool,
+    /// Whether a file that begins so is one. The first kind that says yes has it.
     looks_so: LooksSo,
     read: Reader,
 }
@@ -58,9 +59,9 @@ type LooksSo = fn(&Head<'_>) -> bool;
 
 type Reader = fn(&mut dyn BufRead, &Wanted<'_>) -> Result<Reading, Error>;
 
-/// A row of a kind that tells neither.
-const fn row(name: &'static str, looks_so: LooksSo, read: Reader) -> Row {
-    Row {
+/// A kind that tells neither.
+const fn kind(name: &'static str, looks_so: LooksSo, read: Reader) -> Kind {
+    Kind {
         name,
         has_unit: false,
         has_times: false,
@@ -70,112 +71,81 @@ const fn row(name: &'static str, looks_so: LooksSo, read: Reader) -> Row {
 }
 
 /// All kinds. Whatever there is to know of one is in its row and its file. Folded text is what is like nothing else.
-const KINDS: &[Row] = &[
-    Row {
-        has_unit: true,
+static KINDS: &[Kind] = &[
+    Kind {
         has_times: true,
-        ..row("Parquet", parquet_file::looks_so, parquet_file::read)
+        ..kind("Parquet", parquet_file::looks_so, parquet_file::read).with_unit()
     },
-    Row {
-        has_unit: true,
-        ..row("pprof", pprof::looks_so, pprof::read)
-    },
-    row("bpftrace maps", bpftrace::looks_so, bpftrace::read),
-    row(
+    kind("pprof", pprof::looks_so, pprof::read).with_unit(),
+    kind("bpftrace maps", bpftrace::looks_so, bpftrace::read),
+    kind(
         "macOS sample output",
         |head| tree::SAMPLE.looks_so(head),
         |from, wanted| tree::SAMPLE.read(from, wanted),
     ),
-    Row {
-        has_unit: true,
-        ..row("perf script text", perf::looks_so, perf::read)
-    },
-    row("SystemTap stacks", systemtap::looks_so, systemtap::read),
-    row("DTrace stacks", dtrace::looks_so, dtrace::read),
-    Row {
-        has_unit: true,
-        ..row(
-            "VTune CSV",
-            |head| tree::VTUNE.looks_so(head),
-            |from, wanted| tree::VTUNE.read(from, wanted),
-        )
-    },
-    Row {
-        has_unit: true,
-        ..row(
-            "Visual Studio CSV",
-            |head| tree::VSPROF.looks_so(head),
-            |from, wanted| tree::VSPROF.read(from, wanted),
-        )
-    },
-    Row {
-        has_unit: true,
-        ..row(
-            "GHC profile",
-            |head| tree::GHCPROF.looks_so(head),
-            |from, wanted| tree::GHCPROF.read(from, wanted),
-        )
-    },
-    row("xctrace XML", xctrace::looks_so, xctrace::read),
-    Row {
-        has_unit: true,
-        ..row(".cpuprofile", json::is_cpuprofile, json::cpuprofile)
-    },
-    Row {
-        has_unit: true,
-        ..row("speedscope's JSON", json::is_speedscope, json::speedscope)
-    },
-    row(
+    kind("perf script text", perf::looks_so, perf::read).with_unit(),
+    kind("SystemTap stacks", systemtap::looks_so, systemtap::read),
+    kind("DTrace stacks", dtrace::looks_so, dtrace::read),
+    kind(
+        "VTune CSV",
+        |head| tree::VTUNE.looks_so(head),
+        |from, wanted| tree::VTUNE.read(from, wanted),
+    )
+    .with_unit(),
+    kind(
+        "Visual Studio CSV",
+        |head| tree::VSPROF.looks_so(head),
+        |from, wanted| tree::VSPROF.read(from, wanted),
+    )
+    .with_unit(),
+    kind(
+        "GHC profile",
+        |head| tree::GHCPROF.looks_so(head),
+        |from, wanted| tree::GHCPROF.read(from, wanted),
+    )
+    .with_unit(),
+    kind("xctrace XML", xctrace::looks_so, xctrace::read),
+    kind(".cpuprofile", json::is_cpuprofile, json::cpuprofile).with_unit(),
+    kind("speedscope's JSON", json::is_speedscope, json::speedscope).with_unit(),
+    kind(
         "folded text",
         |head| !head.is_binary && other::of_rest(head).is_none(),
         folded,
     ),
 ];
 
-/// A kind of file: a row's number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kind(usize);
-
 impl Kind {
-    fn of(head: &[u8], is_all: bool) -> Result<Self, Error> {
+    const fn with_unit(self) -> Self {
+        Self {
+            has_unit: true,
+            ..self
+        }
+    }
+
+    fn of(head: &[u8], is_all: bool) -> Result<&'static Self, Error> {
         if let Some(is) = other::of_magic(head) {
-            return Err(Error::Whole(is.to_owned()));
+            return Err(Error::whole(is));
         }
         if is_all && head.trim_ascii().is_empty() {
             let problem = "it is empty; did the command fail that should have written it?";
-            return Err(Error::Whole(problem.to_owned()));
+            return Err(Error::whole(problem));
         }
         let head = Head::of(head, is_all);
         if let Some(is) = other::of_text(&head) {
-            return Err(Error::Whole(is.to_owned()));
+            return Err(Error::whole(is));
         }
-        let known = KINDS.iter().position(|row| (row.looks_so)(&head));
-        known.map(Self).ok_or_else(|| match other::of_rest(&head) {
-            Some(is) => Error::Whole(is.to_owned()),
+        let known = KINDS.iter().find(|kind| (kind.looks_so)(&head));
+        known.ok_or_else(|| match other::of_rest(&head) {
+            Some(is) => Error::whole(is),
             None => Error::Unknown(None),
         })
-    }
-
-    /// Its name in sentences.
-    pub fn name(self) -> &'static str {
-        KINDS[self.0].name
-    }
-
-    /// Whether it says what its weights count.
-    pub fn has_unit(self) -> bool {
-        KINDS[self.0].has_unit
-    }
-
-    /// Whether it says when samples were taken, and on which host.
-    pub fn has_times(self) -> bool {
-        KINDS[self.0].has_times
     }
 }
 
 /// A file whose beginning was read.
 pub struct File<'a> {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: &'static Kind,
     bytes: Box<dyn BufRead + 'a>,
 }
 
@@ -197,9 +167,9 @@ impl<'a> File<'a> {
     /// # Errors
     /// When the file is broken, has no stack, or not what is wanted of it.
     pub fn read(mut self, wanted: &Wanted<'_>) -> Result<Reading, Error> {
-        let reading = (KINDS[self.kind.0].read)(&mut self.bytes, wanted)?;
+        let reading = (self.kind.read)(&mut self.bytes, wanted)?;
         if reading.profile.samples().is_empty() {
-            return Err(Error::Whole("there is no stack in it".to_owned()));
+            return Err(Error::whole("there is no stack in it"));
         }
         Ok(reading)
     }
@@ -263,12 +233,12 @@ impl Reading {
     /// # Errors
     /// When there is nothing else in the file.
     fn leave_out(
-        &mut self,
+        mut self,
         odd: &text::Lines,
         what: &str,
         expected: &str,
         cut: Option<(usize, &str)>,
-    ) -> Result<(), Error> {
+    ) -> Result<Self, Error> {
         if self.profile.samples().is_empty() {
             if let Some((line, text)) = odd.first() {
                 return Err(Error::at(line, format!("{text} should be {expected}")));
@@ -282,7 +252,19 @@ impl Reading {
         let told =
             cut.map(|(line, problem)| format!("what should be behind line {line}: {problem}"));
         self.notes.extend(told.map(|told| ("not shown", told)));
-        Ok(())
+        Ok(self)
+    }
+}
+
+impl Reading {
+    /// Notes that the file holds `others` beside what is shown.
+    fn note_others(&mut self, others: &[impl AsRef<str>], shown: &str) {
+        if !others.is_empty() {
+            let others: Vec<&str> = others.iter().map(AsRef::as_ref).collect();
+            let others = others.join(", ");
+            let text = format!("{others}: shown is {shown}; choose with --sample-type");
+            self.notes.push(("not shown", text));
+        }
     }
 }
 
@@ -321,7 +303,7 @@ pub enum Error {
 }
 
 fn names() -> String {
-    let names: Vec<_> = KINDS.iter().map(|row| row.name).collect();
+    let names: Vec<_> = KINDS.iter().map(|kind| kind.name).collect();
     names.join(", ")
 }
 
@@ -334,6 +316,11 @@ impl Error {
     fn at(line: usize, problem: impl Into<String>) -> Self {
         let problem = problem.into();
         Self::Line { line, problem }
+    }
+
+    /// The problem of a file as a whole.
+    fn whole(problem: impl Into<String>) -> Self {
+        Self::Whole(problem.into())
     }
 }
 
@@ -404,7 +391,7 @@ fn whole(from: &mut dyn BufRead, most: u64, problem: &str) -> Result<Vec<u8>, Er
     let mut bytes = Vec::new();
     from.take(most + 1).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > most {
-        true => Err(Error::Whole(problem.to_owned())),
+        true => Err(Error::whole(problem)),
         false => Ok(bytes),
     }
 }

@@ -6,7 +6,7 @@
 
 use super::text::{Lines, Summed, one_type};
 use super::{Error, Reading, Wanted};
-use crate::profile::{Frame, FrameProfile, Profile, Window};
+use crate::profile::Frame;
 use crate::text::lines::LineReader;
 use std::io::BufRead;
 
@@ -34,8 +34,7 @@ pub(super) fn read(
     expected: &str,
 ) -> Result<Reading, Error> {
     one_type(wanted)?;
-    let profile = Profile::new(wanted.unit.clone(), Window::default());
-    let mut summed = Summed::new(FrameProfile::new(profile));
+    let mut summed = Summed::new(wanted.unit.clone());
     let mut stack: Vec<Frame> = Vec::new();
     let mut odd = Lines::default();
     let mut last = 0;
@@ -64,17 +63,8 @@ pub(super) fn read(
         }
         stack.clear();
     }
-    let cut = (
-        last,
-        "the file ends within a stack; a number should be below it",
-    );
-    let cut = (!stack.is_empty()).then_some(cut);
-    let mut reading = Reading::from(summed.frames.into_profile());
-    reading.leave_out(
-        &odd,
-        "lines that end no stack and are no frame",
-        expected,
-        cut,
-    )?;
-    Ok(reading)
+    let problem = "the file ends within a stack; a number should be below it";
+    let cut = (!stack.is_empty()).then_some((last, problem));
+    let what = "lines that end no stack and are no frame";
+    summed.into_reading().leave_out(&odd, what, expected, cut)
 }

@@ -14,9 +14,7 @@ mod windows;
 use super::{Error, Head, MOST_BYTES, Reading, TOO_LARGE, Wanted};
 use crate::parquet_schema::{Facts, KEY, outcome};
 use crate::profile::fold::MOST_MEMORY;
-use crate::profile::{
-    Activity, LabelsIndex, Machine, OffCpuView, Profile, Sample, Wakers, WindowIndex,
-};
+use crate::profile::{Activity, LabelsIndex, Machine, OffCpuView, Profile, Sample, WindowIndex};
 use bytes::Bytes;
 use columns::{NONE, Table, Texts};
 use foldhash::HashMap;
@@ -137,7 +135,7 @@ impl<'a> Rows<'a> {
                 if memory + self.samples.len() as u64 * 160 > MOST_MEMORY {
                     let problem =
                         "it would take more than 2 GiB of memory; choose less with --from and --to";
-                    return Err(Error::Whole(problem.to_owned()));
+                    return Err(Error::whole(problem));
                 }
             }
         }
@@ -305,13 +303,7 @@ impl<'a> Rows<'a> {
         }
         if self.has_waits || profile.origin.activity != Activity::Running {
             // The reason of a wait is a frame already.
-            profile.off_cpu = Some(OffCpuView {
-                scheduler: false,
-                reasons: false,
-                kernel: true,
-                ran: false,
-                wakers: Wakers::None,
-            });
+            profile.off_cpu = Some(OffCpuView::PLAIN);
         }
         let mut notes = windows.notes(files == 1, &facts.balance);
         notes.extend(survey.others().map(|others| ("not shown", others)));

@@ -15,9 +15,7 @@ mod tests;
 use super::text::{Lines, Summed, no_such_type};
 use super::{Error, Head, Reading, Wanted};
 use crate::profile::fold::visible;
-use crate::profile::{
-    AsFrame as _, Frame, FrameProfile, Labels, Profile, Sample, SourceFrame, Unit, Window,
-};
+use crate::profile::{AsFrame as _, Frame, Labels, Profile, Sample, SourceFrame, Unit};
 use crate::text::lines::LineReader;
 use header::{First, Header, plain, without_unit};
 use std::io::BufRead;
@@ -65,9 +63,8 @@ pub(super) fn looks_so(head: &Head<'_>) -> bool {
 }
 
 pub(super) fn read(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Reading, Error> {
-    let profile = Profile::new(Unit::Samples, Window::default());
     let mut reader = Reader {
-        summed: Summed::new(FrameProfile::new(profile)),
+        summed: Summed::new(Unit::Samples),
         events: Vec::new(),
         event_of: Vec::new(),
         open: None,
@@ -87,7 +84,7 @@ pub(super) fn read(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Readin
     if reader.events.is_empty() {
         return Err(match reader.unread.first() {
             Some((line, text)) => Error::at(line, format!("{text} should be {EXPECTED}")),
-            None => Error::Whole(format!("there is no event in it: {EXPECTED}")),
+            None => Error::whole(format!("there is no event in it: {EXPECTED}")),
         });
     }
     let group = reader.chosen(wanted.sample_type)?;
@@ -95,6 +92,7 @@ pub(super) fn read(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Readin
 }
 
 /// Counts under one name.
+#[derive(Default)]
 struct Event {
     name: String,
     weight: u64,
@@ -117,6 +115,7 @@ impl Event {
 }
 
 /// A sample whose stack is not complete.
+#[derive(Default)]
 struct Open {
     event: String,
     labels: Labels,
@@ -231,23 +230,13 @@ impl Reader {
             self.unread.add(line, text);
             return Ok(());
         }
-        if self.open.is_none() {
-            // Of an event, all columns are left out.
-            self.open = Some(Open {
-                event: String::new(),
-                labels: Labels::default(),
-                period: None,
-                unsure: None,
-                stack: Vec::new(),
-                has_gap: false,
-            });
-        }
         if parsed.has_more {
             self.columns.add(line, text);
         }
-        if let (Some(open), Some(frame)) = (&mut self.open, parsed.frame) {
-            open.stack.push((frame, "".into(), 0));
-        }
+        // Where there is none, all columns of its event are left out.
+        let open = self.open.get_or_insert_default();
+        open.stack
+            .extend(parsed.frame.map(|frame| (frame, "".into(), 0)));
         Ok(())
     }
 
@@ -257,10 +246,7 @@ impl Reader {
         let index = known.unwrap_or_else(|| {
             self.events.push(Event {
                 name: name.to_owned(),
-                weight: 0,
-                count: 0,
-                without_period: 0,
-                without_stack: 0,
+                ..Event::default()
             });
             self.events.len() - 1
         });
@@ -293,12 +279,8 @@ impl Reader {
                 ..Labels::default()
             },
             period: header.period,
-            unsure: None,
-            stack: alone
-                .map(|frame| (frame, "".into(), 0))
-                .into_iter()
-                .collect(),
-            has_gap: false,
+            stack: Vec::from_iter(alone.map(|frame| (frame, "".into(), 0))),
+            ..Open::default()
         });
         Ok(())
     }
@@ -367,29 +349,15 @@ impl Reader {
             all.filter(move |(at, _)| chosen.contains(at) == is_chosen)
                 .map(|(_, event)| event)
         };
-        let told = |is_chosen| {
-            events(is_chosen)
-                .map(Event::told)
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
+        let told = |is_chosen| events(is_chosen).map(Event::told).collect::<Vec<_>>();
         let without_period: u64 = events(true).map(|event| event.without_period).sum();
         let count: u64 = events(true).map(|event| event.count).sum();
-        let mut notes = Vec::new();
-        let mut note = |label, text: String| notes.push((label, text));
-        if events(false).next().is_some() {
-            let shown = events(true)
-                .map(|event| visible(&event.name))
-                .collect::<Vec<_>>();
-            let text = format!(
-                "{}: shown is {}; choose with --sample-type",
-                told(false),
-                shown.join(" and ")
-            );
-            note("not shown", text);
-        }
+        let shown: Vec<_> = { events(true).map(|event| visible(&event.name)) }.collect();
+        let mut reading = self.summed.into_reading();
+        reading.note_others(&told(false), &shown.join(" and "));
+        let mut note = |label, text: String| reading.notes.push((label, text));
         if chosen.len() > 1 {
-            note("summed", told(true));
+            note("summed", told(true).join(", "));
         }
         if (1..count).contains(&without_period) {
             let text = format!(
@@ -418,13 +386,13 @@ impl Reader {
         let name = chosen
             .first()
             .map_or("", |at| plain(&self.events[*at].name));
-        let mut profile = self.summed.frames.into_profile();
+        let profile = &mut reading.profile;
         profile.unit = match without_period {
             0 => header::unit(name),
             _ => Unit::Samples,
         };
         if !self.has_names {
-            without_names(&mut profile);
+            without_names(profile);
         }
         profile.change_samples(|place, mut sample| {
             if without_period > 0 {
@@ -432,6 +400,6 @@ impl Reader {
             }
             (chosen.contains(&(self.event_of[place] as usize))).then_some(sample)
         });
-        Reading { profile, notes }
+        reading
     }
 }

@@ -17,11 +17,9 @@ use crate::profile::fold::MOST_MEMORY;
 use crate::profile::is_mark;
 use crate::profile::normalized::{LocationIndex, NormalizedStack};
 use crate::profile::{Activity, FrameKind, Function, FunctionIndex, Line, Location, Mapping};
-use crate::profile::{
-    MappingIndex, OffCpuView, Profile, Sample, Unit, Wakers, Window, WindowIndex,
-};
+use crate::profile::{MappingIndex, OffCpuView, Profile, Sample, Unit, Window};
 use dropping::Dropping;
-use profiler_common::abi::{Fallbacks, StackEnd, ThreadState};
+use profiler_common::abi::ThreadState;
 use prost::Message as _;
 use std::collections::HashMap;
 use std::io::BufRead;
@@ -41,7 +39,7 @@ pub(super) fn read(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Readin
     let bytes = super::whole(from, MOST_BYTES, TOO_LARGE)?;
     if pprof::memory(&bytes) > MOST_MEMORY {
         let problem = "it would take more than 2 GiB of memory; divide it";
-        return Err(Error::Whole(problem.to_owned()));
+        return Err(Error::whole(problem));
     }
     let message = pprof::Profile::decode(&*bytes)
         .map_err(|error| Error::Whole(format!("it is no profile.proto: {error}")))?;
@@ -50,9 +48,8 @@ pub(super) fn read(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Readin
     let chosen = types.chosen(wanted.sample_type)?;
     let (profile, dropped) = reader.profile(chosen)?;
     let mut reading = Reading::from(profile);
-    if let Some(others) = types.others(chosen) {
-        reading.notes.push(("not shown", others));
-    }
+    let (others, shown) = types.others(chosen);
+    reading.note_others(&others, &shown);
     reading
         .notes
         .extend(dropped.map(|dropped| ("dropped", dropped)));
@@ -125,10 +122,7 @@ impl<'a> Reader<'a> {
         let message = self.message;
         let (unit, factor) = self.unit(message.sample_type[chosen]);
         let duration = u64::try_from(message.duration_nanos).unwrap_or(0);
-        let window = Window {
-            start: Duration::ZERO,
-            end: Duration::from_nanos(duration),
-        };
+        let window = Window::until(Duration::from_nanos(duration));
         let mut made = Made {
             profile: Profile::new(unit, window),
             locations: HashMap::new(),
@@ -191,13 +185,7 @@ impl<'a> Reader<'a> {
         let is_blocked = |sample: &Sample| sample.thread_state == ThreadState::Blocked;
         if made.profile.samples().iter().any(is_blocked) {
             // The reason of a wait is a frame already.
-            made.profile.off_cpu = Some(OffCpuView {
-                scheduler: false,
-                reasons: false,
-                kernel: true,
-                ran: false,
-                wakers: Wakers::None,
-            });
+            made.profile.off_cpu = Some(OffCpuView::PLAIN);
         }
         let dropped = dropping.told(&made.profile.unit);
         Ok((made.profile, dropped))
@@ -256,10 +244,7 @@ impl<'a> Reader<'a> {
             }
             if lines.is_empty() {
                 let name = self.unnamed(location);
-                let function = profile.function(Function {
-                    name,
-                    ..Function::default()
-                });
+                let function = profile.function(Function::named(name));
                 lines.push(Line { function, line: 0 });
             }
             let name = lines
@@ -272,12 +257,12 @@ impl<'a> Reader<'a> {
                 _ => kind::of_code(mapping.map_or("", |(_, module)| module), location.address),
             };
             let lines = profile.lines(lines);
-            let index = profile.location(Location {
-                mapping: mapping.map(|(index, _)| *index),
-                address: location.address,
+            let index = profile.location(Location::new(
+                mapping.map(|(index, _)| *index),
+                location.address,
                 kind,
                 lines,
-            });
+            ));
             made.locations.insert(location.id, index);
         }
         Ok(())
@@ -342,13 +327,7 @@ impl<'a> Reader<'a> {
             .map_or(0, |last| last + 1);
         let user = locations.split_off(kernel);
         let mut stack = |locations: Vec<LocationIndex>| {
-            (!locations.is_empty()).then(|| {
-                profile.stack(&NormalizedStack {
-                    locations: locations.into(),
-                    end: StackEnd::Root,
-                    fallbacks: Fallbacks::NONE,
-                })
-            })
+            (!locations.is_empty()).then(|| profile.stack(&NormalizedStack::whole(locations)))
         };
         let (user, kernel) = (stack(user), stack(locations));
         let labels = profile.labels(labels);
@@ -357,11 +336,9 @@ impl<'a> Reader<'a> {
             user,
             kernel,
             thread_state,
-            reason: None,
-            waker: None,
-            window: WindowIndex::default(),
             weight,
             count,
+            ..Sample::default()
         });
         Ok(())
     }

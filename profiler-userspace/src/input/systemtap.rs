@@ -77,5 +77,5 @@ fn frame(line: &str) -> Option<Frame> {
         },
         false => without_offset(name).to_owned(),
     };
-    Some(Frame { name, kind })
+    Some(Frame::new(name, kind))
 }

@@ -4,7 +4,7 @@ use crate::profile::fold::FoldStyle;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-pub(super) fn read(bytes: &[u8], wanted: &Wanted<'_>) -> Result<(Kind, Reading), Error> {
+pub(super) fn read(bytes: &[u8], wanted: &Wanted<'_>) -> Result<(&'static Kind, Reading), Error> {
     let file = File::of(bytes)?;
     Ok((file.kind, file.read(wanted)?))
 }
@@ -12,23 +12,17 @@ pub(super) fn read(bytes: &[u8], wanted: &Wanted<'_>) -> Result<(Kind, Reading),
 /// The kind of a file, and its profile as folded text with kernel frames marked.
 pub(super) fn kind_and_text(text: &str) -> (&'static str, String) {
     let (kind, reading) = read(text.as_bytes(), &Wanted::ALL).unwrap();
-    (kind.name(), annotated(&reading.profile))
+    (kind.name, annotated(&reading.profile))
 }
 
 pub(super) fn annotated(profile: &Profile) -> String {
-    let style = FoldStyle {
-        annotate: true,
-        ..FoldStyle::default()
-    };
-    let mut text = Vec::new();
-    fold::fold(profile, style, &mut text).unwrap();
-    String::from_utf8(text).unwrap()
+    fold::text(profile, FoldStyle::ANNOTATED)
 }
 
 /// The error for a broken file.
 pub(super) fn refused(text: &str) -> String {
     match read(text.as_bytes(), &Wanted::ALL) {
-        Ok((kind, reading)) => panic!("{}: {}", kind.name(), annotated(&reading.profile)),
+        Ok((kind, reading)) => panic!("{}: {}", kind.name, annotated(&reading.profile)),
         Err(error) => error.to_string(),
     }
 }
@@ -391,7 +385,7 @@ fn marks_and_encodings_of_editors_are_no_part_of_names() {
         of(b"", u16::to_be_bytes),
     ] {
         let (kind, reading) = read(&bytes, &Wanted::ALL).unwrap();
-        assert_eq!(kind.name(), "folded text");
+        assert_eq!(kind.name, "folded text");
         assert_eq!(annotated(&reading.profile), "main;parse 3\nmain;store 4\n");
     }
 }
@@ -436,7 +430,7 @@ fn cpuprofiles_are_read_by_the_time_between_samples() {
         {"id":3,"callFrame":{"functionName":"","url":"/b.js","lineNumber":0}}],
         "startTime":100,"endTime":150,"samples":[2,3,2],"timeDeltas":[10,20,5]}"#;
     let (kind, reading) = read(text.as_bytes(), &Wanted::ALL).unwrap();
-    assert_eq!(kind.name(), ".cpuprofile");
+    assert_eq!(kind.name, ".cpuprofile");
     assert_eq!(reading.profile.unit, Unit::Nanoseconds);
     // From 110 to 130, to 135, to 150.
     assert_eq!(

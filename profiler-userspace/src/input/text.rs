@@ -2,9 +2,9 @@
 //!
 //! In: parts of lines. Out: excerpts that errors can quote, stacks of frames, sums that do not overflow.
 
-use super::{Error, Wanted};
+use super::{Error, Reading, Wanted};
 use crate::profile::fold::{self, MOST_MEMORY, visible};
-use crate::profile::{AsFrame, FrameProfile, Labels, SourceFrame};
+use crate::profile::{AsFrame, FrameProfile, Labels, Profile, SourceFrame, Unit, Window};
 use std::borrow::Cow;
 
 /// The error for more stacks than fit in [`MOST_MEMORY`].
@@ -51,8 +51,8 @@ impl Lines {
 pub(super) fn one_type(wanted: &Wanted<'_>) -> Result<(), Error> {
     match wanted.sample_type {
         None => Ok(()),
-        Some(_) => Err(Error::Whole(
-            "it counts one thing alone; leave --sample-type out".to_owned(),
+        Some(_) => Err(Error::whole(
+            "it counts one thing alone; leave --sample-type out",
         )),
     }
 }
@@ -74,9 +74,31 @@ pub(super) struct Summed {
 }
 
 impl Summed {
-    /// Adds to this profile, which is empty.
-    pub(super) fn new(frames: FrameProfile) -> Self {
-        Self { frames, total: 0 }
+    /// Adds to an empty profile of such weights.
+    pub(super) fn new(unit: Unit) -> Self {
+        let profile = Profile::new(unit, Window::default());
+        Self {
+            frames: FrameProfile::new(profile),
+            total: 0,
+        }
+    }
+
+    /// The profile that was made.
+    pub(super) fn into_reading(self) -> Reading {
+        self.frames.into_profile().into()
+    }
+
+    /// Adds a stack that no line tells of, unless it weighs nothing.
+    pub(super) fn push_whole(
+        &mut self,
+        stack: &[SourceFrame<'_>],
+        (weight, count): (u64, u64),
+    ) -> Result<(), Error> {
+        if weight > 0 {
+            self.add(weight).map_err(Error::whole)?;
+            self.frames.push_of(Labels::default(), stack, weight, count);
+        }
+        Ok(())
     }
 
     /// Adds a stack that a line tells of, with its labels in front.
@@ -86,7 +108,8 @@ impl Summed {
         stack: &[impl AsFrame],
         (weight, count): (u64, u64),
     ) -> Result<(), Error> {
-        self.add(line, weight)?;
+        self.add(weight)
+            .map_err(|problem| Error::at(line, problem))?;
         self.frames.push(stack, weight, count);
         Ok(())
     }
@@ -99,18 +122,18 @@ impl Summed {
         stack: &[SourceFrame<'_>],
         (weight, count): (u64, u64),
     ) -> Result<usize, Error> {
-        self.add(line, weight)?;
+        self.add(weight)
+            .map_err(|problem| Error::at(line, problem))?;
         Ok(self.frames.push_of(labels, stack, weight, count))
     }
 
-    fn add(&mut self, line: usize, weight: u64) -> Result<(), Error> {
+    fn add(&mut self, weight: u64) -> Result<(), &'static str> {
         let total = self.total.checked_add(weight);
-        let too_heavy = || Error::at(line, "the weights up to here are 2^64 or more");
-        self.total = total.ok_or_else(too_heavy)?;
-        if self.frames.bytes() > MOST_MEMORY {
-            return Err(Error::at(line, TOO_MANY));
+        self.total = total.ok_or("the weights up to here are 2^64 or more")?;
+        match self.frames.bytes() > MOST_MEMORY {
+            true => Err(TOO_MANY),
+            false => Ok(()),
         }
-        Ok(())
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::text::{Lines, Summed, one_type, rust_name};
 use super::{Error, Head, Reading, Wanted};
-use crate::profile::{Frame, FrameKind, FrameProfile, Profile, Unit, Window};
+use crate::profile::{Frame, FrameKind, Unit};
 use crate::text::lines::LineReader;
 use std::borrow::Cow;
 use std::io::BufRead;
@@ -128,7 +128,7 @@ impl Format {
             stack: Vec::new(),
             open: Vec::new(),
             waited: 0,
-            summed: Summed::new(FrameProfile::new(Profile::new(unit, Window::default()))),
+            summed: Summed::new(unit),
         };
         let (mut title, mut has_ended, mut last) = (None, self.end.is_none(), 0);
         let mut odd = Lines::default();
@@ -163,13 +163,9 @@ impl Format {
         }
         tree.close(last, 0)?;
         let cut = (!has_ended).then_some((last, "the file ends within the call tree"));
-        let mut reading = Reading::from(tree.summed.frames.into_profile());
-        reading.leave_out(
-            &odd,
-            "lines that are none of the call tree's",
-            self.expected,
-            cut,
-        )?;
+        let what = "lines that are none of the call tree's";
+        let reading = tree.summed.into_reading();
+        let mut reading = reading.leave_out(&odd, what, self.expected, cut)?;
         if tree.waited > 0 {
             let unit = &tree.wanted.unit;
             let (waited, noun) = (unit.shown(tree.waited), unit.noun());
@@ -211,10 +207,10 @@ impl Tree<'_> {
         {
             *caller = caller.saturating_sub(weight.unwrap_or_default());
         }
-        self.stack.push(Frame {
-            name: name.unwrap_or_else(|| "[unknown]".to_owned()),
-            kind: FrameKind::User,
-        });
+        self.stack.push(Frame::new(
+            name.unwrap_or_else(|| "[unknown]".to_owned()),
+            FrameKind::User,
+        ));
         self.open.push(weight);
         Ok(true)
     }

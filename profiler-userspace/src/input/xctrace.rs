@@ -6,7 +6,7 @@
 
 use super::text::{Lines, Summed, one_type, rust_name};
 use super::{Error, Head, Reading, Wanted};
-use crate::profile::{AsFrame as _, Frame, FrameKind, FrameProfile, Profile, Window};
+use crate::profile::{AsFrame as _, Frame, FrameKind};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, BufRead};
@@ -22,9 +22,8 @@ pub(super) fn looks_so(head: &Head<'_>) -> bool {
 
 pub(super) fn read(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Reading, Error> {
     one_type(wanted)?;
-    let profile = Profile::new(wanted.unit.clone(), Window::default());
     let mut reader = Reader {
-        summed: Summed::new(FrameProfile::new(profile)),
+        summed: Summed::new(wanted.unit.clone()),
         frames: HashMap::new(),
         stacks: HashMap::new(),
         row: None,
@@ -32,7 +31,7 @@ pub(super) fn read(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Readin
         without_stack: 0,
     };
     let Some(weight) = wanted.unit.read(1) else {
-        return Err(Error::Whole("one is too large to be a weight".to_owned()));
+        return Err(Error::whole("one is too large to be a weight"));
     };
     let counted = (weight, wanted.count(weight));
     let mut tags = Tags::new(from);
@@ -43,9 +42,13 @@ pub(super) fn read(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Readin
         }
     }
     let cut = (reader.row.is_some()).then_some((tags.line, "the file ends within a row"));
-    let mut reading = Reading::from(reader.summed.frames.into_profile());
     let what = "tags that cannot be read, or refer to nothing";
-    reading.leave_out(&reader.odd, what, "a tag as xctrace writes it", cut)?;
+    let mut reading = reader.summed.into_reading().leave_out(
+        &reader.odd,
+        what,
+        "a tag as xctrace writes it",
+        cut,
+    )?;
     if reader.without_stack > 0 {
         let told = format!("{} rows without a backtrace", reader.without_stack);
         reading.notes.push(("not shown", told));
@@ -146,10 +149,10 @@ impl Reader {
         let known = number(tag, "ref").and_then(|id| self.frames.get(&id).cloned());
         let frame = known.or_else(|| {
             let name = unescaped(attribute(tag, "name")?)?;
-            Some(Rc::new(Frame {
-                name: rust_name(&name).into_owned(),
-                kind: FrameKind::User,
-            }))
+            Some(Rc::new(Frame::new(
+                rust_name(&name).into_owned(),
+                FrameKind::User,
+            )))
         });
         if frame.is_none() {
             self.odd.add(line, &format!("<{tag}>"));
@@ -179,10 +182,7 @@ impl Reader {
 }
 
 fn unknown() -> Rc<Frame> {
-    Rc::new(Frame {
-        name: "[unknown]".to_owned(),
-        kind: FrameKind::User,
-    })
+    Rc::new(Frame::new("[unknown]", FrameKind::User))
 }
 
 /// The number that an attribute is.

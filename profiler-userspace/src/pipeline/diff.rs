@@ -53,14 +53,13 @@ pub fn diff(asked: &Diffing) -> Result<Outcome> {
         .collect();
     let wanted = Asked {
         files: &files,
-        time: None,
         times: &times,
         windows: WINDOWS,
         cgroups: &asked.selection.cgroups,
         sample_type: asked.sample_type.as_deref(),
-        root_per: None,
         lines: asked.naming.lines,
         quiet: asked.verbosity.quiet,
+        ..Asked::default()
     };
     let mut pieces = Vec::new();
     pieces::each(wanted, &mut |number, piece| {

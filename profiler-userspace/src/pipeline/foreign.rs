@@ -24,7 +24,7 @@ pub(crate) struct Foreign {
 
 /// Reads an input of that name.
 pub(crate) fn read(name: &str, file: File<'_>, wanted: &Wanted<'_>) -> Result<Foreign> {
-    let kind = file.kind.name();
+    let kind = file.kind.name;
     let reading = file
         .read(wanted)
         .map_err(|error| unreadable(name, kind, error))?;

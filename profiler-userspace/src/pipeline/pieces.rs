@@ -29,7 +29,7 @@ use std::thread;
 use std::time::Duration;
 
 /// Inputs, and how they are read.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Asked<'a> {
     pub(super) files: &'a [PathBuf],
     /// The time that is wanted of each; none for all.
@@ -103,7 +103,7 @@ pub(super) fn each(
     let mut put_off: Vec<(usize, &Path)> = Vec::new();
     for (number, path) in asked.files.iter().enumerate() {
         match Input::open(path, read_bytes)? {
-            Input::Foreign(file) if !file.kind.has_unit() => {
+            Input::Foreign(file) if !file.kind.has_unit => {
                 may_have_time(asked.of_file(number).time, path, file.kind)?;
                 match input::is_stdin(path) {
                     true => stdin = Some((number, path, file)),
@@ -325,19 +325,19 @@ fn read_recording(asked: Asked<'_>, path: &Path, bytes: Box<dyn BufRead>) -> Res
 
 fn read_foreign(asked: &AskedOfForeign<'_>, path: &Path, file: File<'_>) -> Result<Piece> {
     let name = input::name(path);
-    let has_hosts = file.kind.has_times();
+    let has_hosts = file.kind.has_times;
     may_have_time(asked.wanted.time, path, file.kind)?;
     let foreign = foreign::read(&name, file, &asked.wanted)?;
     piece(asked, name, has_hosts, foreign)
 }
 
 /// Refuses a part of the time of an input that does not say when its samples were taken.
-fn may_have_time(time: Option<Time<'_>>, path: &Path, kind: Kind) -> Result<()> {
+fn may_have_time(time: Option<Time<'_>>, path: &Path, kind: &Kind) -> Result<()> {
     ensure!(
-        time.is_none() || kind.has_times(),
+        time.is_none() || kind.has_times,
         "cannot read {}: it is {}, and only raw recordings and Parquet have windows; leave the times out",
         input::name(path),
-        kind.name()
+        kind.name
     );
     Ok(())
 }

@@ -42,13 +42,13 @@ pub fn render(asked: &Rendering) -> Result<()> {
     let files = Asked {
         files: &asked.files,
         time: (asked.from.is_some() || asked.to.is_some()).then_some(time),
-        times: &[],
         windows: windows(asked),
         cgroups: &asked.selection.cgroups,
         sample_type: asked.sample_type.as_deref(),
         root_per: asked.root_per,
         lines: asked.naming.lines && !asked.naming.joins_lines,
         quiet: asked.verbosity.quiet,
+        ..Asked::default()
     };
     let mut together = Together::default();
     pieces::each(files, &mut |number, piece| together.add(number, piece))?;

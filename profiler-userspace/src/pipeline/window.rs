@@ -254,10 +254,7 @@ impl Pipeline {
         kernel: &mut Kernel,
         until: Duration,
     ) -> WindowProfile<'a> {
-        normalized.window = Window {
-            start: Duration::ZERO,
-            end: until.saturating_sub(self.until),
-        };
+        normalized.window = Window::until(until.saturating_sub(self.until));
         let is_quiet = plan.verbosity.quiet || plan.live || plan.service.is_some();
         let symbolizer = Symbolizer::new(&plan.naming, &plan.servers, is_quiet);
         let symbols = symbolizer.kernel(&normalized, kernel, &mut self.kernel_names);

@@ -4,66 +4,37 @@
 
 use crate::input::kind;
 use crate::input::text::without_offset;
-use crate::profile::{AsFrame, FrameKind, FrameRef, SourceFrame};
+use crate::profile::{FrameKind, FrameRef, SourceFrame};
 
-/// A frame and where in its source it was.
-pub(super) struct At<'a> {
-    pub(super) name: &'a str,
-    pub(super) kind: FrameKind,
-    file: &'a str,
-    line: u32,
-}
-
-impl AsFrame for At<'_> {
-    fn as_frame(&self) -> SourceFrame<'_> {
-        SourceFrame {
-            frame: FrameRef {
-                name: self.name,
-                kind: self.kind,
-            },
-            file: self.file,
-            line: self.line,
-        }
+/// A line of a stack: `main+14`, with debug information `main+14@/src/a.c:3`, with its module behind or, as perf has
+/// it, with its address in front: `ffffffff813a2413 main+14 (/usr/bin/a)`.
+pub(super) fn parse(line: &str) -> SourceFrame<'_> {
+    let mark = match line {
+        "<unwind failure>" => Some("[unwind failure]"),
+        "<truncated>" => Some("[truncated]"),
+        _ => None,
+    };
+    if let Some(name) = mark {
+        let kind = FrameKind::Mark;
+        return SourceFrame::nowhere(FrameRef { name, kind });
     }
-}
-
-impl<'a> At<'a> {
-    pub(super) fn of(name: &'a str, kind: FrameKind) -> Self {
-        Self {
-            name,
-            kind,
-            file: "",
-            line: 0,
-        }
-    }
-
-    /// A line of a stack: `main+14`, with debug information `main+14@/src/a.c:3`, with its module behind or, as perf has
-    /// it, with its address in front: `ffffffff813a2413 main+14 (/usr/bin/a)`.
-    pub(super) fn parse(line: &'a str) -> Self {
-        if line == "<unwind failure>" {
-            return Self::of("[unwind failure]", FrameKind::Mark);
-        }
-        if line == "<truncated>" {
-            return Self::of("[truncated]", FrameKind::Mark);
-        }
-        let (line, kind) = match line.strip_prefix("[inlined] ") {
-            Some(rest) => (rest, FrameKind::Inlined),
-            None => (line, FrameKind::User),
-        };
-        let (address, line) = split_address(line.trim());
-        let (line, module) = split_module(line);
-        let (name, source) = with_source(line);
-        let (file, line) = source.unwrap_or(("", 0));
-        let kind = match (kind, address) {
-            (FrameKind::User, address) => kind::of_code(module, address),
-            (kind, _) => kind,
-        };
-        Self {
-            name: without_offset(name.trim()),
-            kind,
-            file,
-            line,
-        }
+    let (line, kind) = match line.strip_prefix("[inlined] ") {
+        Some(rest) => (rest, FrameKind::Inlined),
+        None => (line, FrameKind::User),
+    };
+    let (address, line) = split_address(line.trim());
+    let (line, module) = split_module(line);
+    let (name, source) = with_source(line);
+    let (file, line) = source.unwrap_or(("", 0));
+    let kind = match (kind, address) {
+        (FrameKind::User, address) => kind::of_code(module, address),
+        (kind, _) => kind,
+    };
+    let name = without_offset(name.trim());
+    SourceFrame {
+        frame: FrameRef { name, kind },
+        file,
+        line,
     }
 }
 
@@ -152,7 +123,7 @@ mod tests {
             ),
             ("operator[]", "operator[]"),
         ] {
-            let at = At::parse(line);
+            let at = parse(line).frame;
             assert_eq!((at.name, at.kind), (expected, FrameKind::User), "{line}");
         }
         for (line, expected) in [
@@ -162,7 +133,7 @@ mod tests {
             ("ffffffff813a2413", "ffffffff813a2413"),
             ("0xffffffff813a2413", "0xffffffff813a2413"),
         ] {
-            let at = At::parse(line);
+            let at = parse(line).frame;
             assert_eq!((at.name, at.kind), (expected, FrameKind::Kernel), "{line}");
         }
     }

@@ -7,11 +7,12 @@ use super::columns::{Cells, Column, NONE, Table, Texts};
 use super::stacks::Raw;
 use crate::input::Error;
 use crate::parquet_schema::FRAME;
-use parquet::data_type::{ByteArrayType, Int64Type};
+use parquet::data_type::{ByteArrayType, DataType, Int64Type};
 
 /// A column, if it is there, and its cells of some rows.
-type TextColumn = (Option<Column<ByteArrayType>>, Cells<u32>);
-type NumberColumn = (Option<Column<Int64Type>>, Cells<Option<i64>>);
+type FoundColumn<T, C> = (Option<Column<T>>, Cells<C>);
+type TextColumn = FoundColumn<ByteArrayType, u32>;
+type NumberColumn = FoundColumn<Int64Type, Option<i64>>;
 
 /// The columns of a group of rows that are no frames.
 pub(super) struct Flat {
@@ -53,27 +54,29 @@ pub(super) fn needed<C>(column: Option<C>, name: &str) -> Result<C, Error> {
     })
 }
 
+/// Columns of such names, and room for the cells of each.
+fn open<T: DataType, C, const N: usize>(
+    table: &mut Table,
+    group: usize,
+    names: [(&str, bool); N],
+) -> Result<[FoundColumn<T, C>; N], Error> {
+    let mut columns = Vec::new();
+    for (name, is_needed) in names {
+        let mut column = table.column(group, name)?;
+        if is_needed {
+            column = Some(needed(column, name)?);
+        }
+        columns.push((column, Cells::default()));
+    }
+    (columns.try_into()).map_err(|_| broken("columns are missing"))
+}
+
 impl Flat {
     pub(super) fn open(table: &mut Table, group: usize) -> Result<Self, Error> {
-        let mut texts = Vec::new();
-        for (name, is_needed) in TEXTS {
-            let column = table.column(group, name)?;
-            if is_needed && column.is_none() {
-                needed(None::<()>, name)?;
-            }
-            texts.push((column, Cells::default()));
-        }
-        let mut numbers = Vec::new();
-        for (name, is_needed) in NUMBERS {
-            let column = table.column(group, name)?;
-            if is_needed && column.is_none() {
-                needed(None::<()>, name)?;
-            }
-            numbers.push((column, Cells::default()));
-        }
-        let lists = (texts.try_into().ok()).zip(numbers.try_into().ok());
-        let (texts, numbers) = lists.ok_or_else(|| broken("columns are missing"))?;
-        Ok(Self { texts, numbers })
+        Ok(Self {
+            texts: open(table, group, TEXTS)?,
+            numbers: open(table, group, NUMBERS)?,
+        })
     }
 
     pub(super) fn read(&mut self, rows: usize, texts: &mut Texts) -> Result<(), Error> {
@@ -124,15 +127,14 @@ impl Frames {
     }
 
     pub(super) fn skip(&mut self, rows: usize) -> Result<(), Error> {
-        for (column, _) in &mut self.texts {
-            if let Some(column) = column {
-                column.skip(rows)?;
-            }
+        for column in self
+            .texts
+            .iter_mut()
+            .filter_map(|(column, _)| column.as_mut())
+        {
+            column.skip(rows)?;
         }
-        match &mut self.line.0 {
-            Some(column) => column.skip(rows),
-            None => Ok(()),
-        }
+        (self.line.0.as_mut()).map_or(Ok(()), |column| column.skip(rows))
     }
 
     pub(super) fn read(&mut self, rows: usize, texts: &mut Texts) -> Result<(), Error> {

@@ -11,7 +11,7 @@ use crate::profile::{
     FrameKind, Function, Labels, LabelsIndex, Line, Location, Mapping, Profile, marks,
 };
 use foldhash::HashMap;
-use profiler_common::abi::{Fallbacks, StackEnd, ThreadState};
+use profiler_common::abi::ThreadState;
 use std::sync::Arc;
 
 /// A frame's cells: function, module, build ID, kind, file, line.
@@ -231,12 +231,7 @@ impl Parts {
         self.known.push(Known {
             kind,
             line: Line { function, line },
-            place: Location {
-                mapping,
-                address: 0,
-                kind,
-                lines: Default::default(),
-            },
+            place: Location::new(mapping, 0, kind, Default::default()),
             alone: None,
         });
         self.frames.insert((raw, kind), number);
@@ -262,11 +257,7 @@ impl Parts {
             return None;
         }
         self.bytes += 64 + 8 * locations.len() as u64;
-        Some(profile.stack(&NormalizedStack {
-            locations: locations.into(),
-            end: StackEnd::Root,
-            fallbacks: Fallbacks::NONE,
-        }))
+        Some(profile.stack(&NormalizedStack::whole(locations)))
     }
 
     /// The location of a frame and those that were compiled into it.

@@ -128,7 +128,7 @@ impl Survey {
             let began = first.and_then(|(began, _)| *began);
             let began = began.ok_or_else(|| {
                 let problem = "nothing says when its samples were taken; leave --from and --to out";
-                Error::Whole(problem.to_owned())
+                Error::whole(problem)
             })?;
             let range = time(at(began));
             let (from, to) = (at(began), last.map_or(at(began), |last| end(*last)));
@@ -240,10 +240,7 @@ impl Windows {
     /// All of their time, from the first on.
     pub(super) fn window(&self) -> Window {
         let ends = self.totals.iter().map(|totals| totals.window.end);
-        Window {
-            start: Duration::ZERO,
-            end: ends.max().unwrap_or_default(),
-        }
+        Window::until(ends.max().unwrap_or_default())
     }
 
     /// Sums of each; none where nobody knows when they were.

@@ -56,7 +56,7 @@ pub(super) fn parse(line: &str) -> Option<Line> {
         "" | "[unknown]" => kind::unnamed(module),
         name => name.to_owned(),
     };
-    of(Some(Frame { name, kind }))
+    of(Some(Frame::new(name, kind)))
 }
 
 /// Name, module and what is behind it.

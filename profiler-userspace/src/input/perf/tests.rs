@@ -26,7 +26,7 @@ w 24873 15168.8:    2000 cpu-clock:ppp:
 #[test]
 fn perf_script_prints_events_and_their_stacks() {
     let (kind, reading) = read(PERF.as_bytes(), &Wanted::ALL).unwrap();
-    assert_eq!(kind.name(), "perf script text");
+    assert_eq!(kind.name, "perf script text");
     let profile = &reading.profile;
     assert_eq!(profile.unit, Unit::Nanoseconds);
     assert_eq!(

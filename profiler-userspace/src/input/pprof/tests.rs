@@ -83,7 +83,7 @@ impl Made {
             ..Wanted::ALL
         };
         let (kind, reading) = read(&self.message.encode_to_vec(), &wanted).unwrap();
-        assert_eq!(kind.name(), "pprof");
+        assert_eq!(kind.name, "pprof");
         reading
     }
 

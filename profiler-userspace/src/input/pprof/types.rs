@@ -6,6 +6,7 @@ use super::Reader;
 use crate::input::{Error, text};
 use crate::pprof::Profile;
 use crate::profile::fold::visible;
+use std::borrow::Cow;
 
 pub(super) struct Types<'a> {
     /// Name and unit.
@@ -48,27 +49,19 @@ impl<'a> Types<'a> {
         let usual = self.usual.filter(|at| self.sums[*at] > 0);
         usual
             .or(heaviest)
-            .ok_or_else(|| Error::Whole("it has no sample type".to_owned()))
+            .ok_or_else(|| Error::whole("it has no sample type"))
     }
 
-    /// All types but this one, and how much they count.
-    pub(super) fn others(&self, chosen: usize) -> Option<String> {
-        let others: Vec<_> = (self.names.iter().zip(&self.sums).enumerate())
+    /// All types but this one, and how much they count; and this one's name.
+    pub(super) fn others(&self, chosen: usize) -> (Vec<String>, Cow<'a, str>) {
+        let others = (self.names.iter().zip(&self.sums).enumerate())
             // The number of firings comes along.
             .filter(|(at, ((kind, _), _))| *at != chosen && !self.is_count(kind))
             .map(|(_, ((kind, unit), sum))| match *unit {
                 "" | "count" => format!("{} ({sum})", visible(kind)),
                 unit => format!("{} ({sum} {})", visible(kind), visible(unit)),
-            })
-            .collect();
-        let shown = visible(self.names[chosen].0);
-        let text = || {
-            format!(
-                "{}: shown is {shown}; choose with --sample-type",
-                others.join(", ")
-            )
-        };
-        (!others.is_empty()).then(text)
+            });
+        (others.collect(), visible(self.names[chosen].0))
     }
 
     /// Whether a type is how often that fired which another type weighs.

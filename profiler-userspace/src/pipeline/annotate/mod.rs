@@ -221,13 +221,8 @@ fn read(asked: &Annotating, file: &Path, naming: &Naming) -> Result<(Profile, St
     let files = Asked {
         files: &[file.to_owned()],
         time: (asked.from.is_some() || asked.to.is_some()).then_some(time),
-        times: &[],
         windows: 1,
-        cgroups: &[],
-        sample_type: None,
-        root_per: None,
-        lines: false,
-        quiet: false,
+        ..Asked::default()
     };
     let mut together = Together::default();
     pieces::each(files, &mut |number, piece| together.add(number, piece))?;
@@ -256,11 +251,7 @@ fn missing(findings: &[Finding]) -> String {
 /// The object that was recorded.
 fn open(mapping: &Mapping, profile: &Profile) -> Result<(RegularFile, Elf)> {
     let path = visible(&mapping.path.display().to_string()).into_owned();
-    let hex: String = mapping
-        .build_id
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hex = mapping.build_id_hex();
     let build = match hex.is_empty() {
         true => String::new(),
         false => format!(" with build ID {hex}"),

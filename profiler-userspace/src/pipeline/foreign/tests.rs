@@ -5,7 +5,7 @@ use crate::profile::{Frame, FrameKind, FrameProfile, Profile, Unit, Window};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-fn read(bytes: &[u8]) -> Result<(Kind, Reading), Error> {
+fn read(bytes: &[u8]) -> Result<(&'static Kind, Reading), Error> {
     let file = File::of(bytes)?;
     let wanted = Wanted {
         unit: Unit::Samples,
@@ -15,13 +15,7 @@ fn read(bytes: &[u8]) -> Result<(Kind, Reading), Error> {
 }
 
 fn annotated(profile: &Profile) -> String {
-    let style = FoldStyle {
-        annotate: true,
-        ..FoldStyle::default()
-    };
-    let mut text = Vec::new();
-    fold::fold(profile, style, &mut text).unwrap();
-    String::from_utf8(text).unwrap()
+    fold::text(profile, FoldStyle::ANNOTATED)
 }
 
 fn pprof_of(profile: &Profile) -> Vec<u8> {
@@ -38,7 +32,7 @@ fn frame(kind: FrameKind) -> impl Strategy<Value = Frame> {
         "[a-c]{0,2}::[<>;_ki\\[\\]-]{0,4}",
         any::<String>()
     ];
-    name.prop_map(move |name| Frame { name, kind })
+    name.prop_map(move |name| Frame::new(name, kind))
 }
 
 fn stack() -> impl Strategy<Value = Vec<Frame>> {
@@ -75,7 +69,7 @@ proptest! {
     fn our_own_pprof_comes_back_as_what_was_written(profile in profile()) {
         let bytes = pprof_of(&profile);
         let (kind, reading) = read(&bytes).unwrap();
-        prop_assert_eq!(kind.name(), "pprof");
+        prop_assert_eq!(kind.name, "pprof");
         prop_assert_eq!(&reading.profile.unit, &profile.unit);
         prop_assert_eq!(reading.profile.total_weight(), profile.total_weight());
         prop_assert_eq!(reading.profile.total_count(), profile.total_count());

@@ -237,9 +237,8 @@ fn find_with_server(manner: Manner) -> (SourceText, String) {
         ("relative.c", 2),
     ] {
         let function = Function {
-            name: file.to_owned(),
             file: file.into(),
-            ..Function::default()
+            ..Function::named(file)
         };
         profile.push_line(mapping, u64::from(line), (function, line), StackEnd::Root);
     }

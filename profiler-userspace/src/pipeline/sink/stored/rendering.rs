@@ -219,14 +219,10 @@ impl Rendering {
         let plan = &self.plan;
         let asked = Asked {
             files: std::slice::from_ref(path),
-            time: None,
-            times: &[],
             windows: MOST_WINDOWS,
-            cgroups: &[],
-            sample_type: None,
-            root_per: None,
             lines: plan.naming.lines,
             quiet: true,
+            ..Asked::default()
         };
         pieces::each(asked, &mut |_, piece| {
             let (profile, _) = piece.content.named(None, symbolizer);
