@@ -162,7 +162,7 @@ fn section(
         "unit": profile.unit.name(),
         "activity": profile.origin.activity.word(),
         "period_ns": profile.origin.period_ns,
-        "duration_ns": window.end.saturating_sub(window.start).as_nanos() as u64,
+        "duration_ns": window.length().as_nanos() as u64,
         "windows": windows(profile),
         "columns": columns.shapes(begin),
     });

@@ -10,7 +10,7 @@ use crate::profile::{CallTree, Labels, Node, NodeIndex, Profile, TreeSample};
 use indexmap::IndexSet;
 use serde_json::{Value, json};
 use std::io::{self, Write};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// Kind of the document, as it says itself; the number rises when a reader has to change.
 const FORMAT: &str = "flame-bpf profile 1";
@@ -39,13 +39,12 @@ struct Document<'a, 'o> {
 impl<'o> Document<'_, 'o> {
     fn write(&mut self, style: &Style) -> io::Result<()> {
         let profile = self.profile;
-        let since_1970 = |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).ok();
-        let started = profile.origin.started.and_then(since_1970);
+        let started = profile.origin.since_1970();
         let window = profile.window;
         self.json.text("{\"format\":")?;
         self.json.value(&FORMAT.into())?;
         let nanoseconds = |time: Duration| time.as_nanos() as u64;
-        let duration = window.end.saturating_sub(window.start);
+        let duration = window.length();
         for (key, value) in [
             ("title", json!(style.title)),
             ("unit", json!(profile.unit.name())),
@@ -118,13 +117,11 @@ impl<'o> Document<'_, 'o> {
             .iter()
             .map(|mapping| self.name(&mapping.module))
             .collect();
-        let hex =
-            |bytes: &[u8]| -> String { bytes.iter().map(|byte| format!("{byte:02x}")).collect() };
         let mut table = self.table("mappings")?;
         table.column("module", modules)?;
         let paths = all.iter().map(|mapping| mapping.path.to_string_lossy());
         table.column("path", paths)?;
-        table.column("build_id", all.iter().map(|mapping| hex(&mapping.build_id)))?;
+        table.column("build_id", all.iter().map(|mapping| mapping.build_id_hex()))?;
         table.end()
     }
 

@@ -67,12 +67,15 @@ type TogetherWriter = fn(&Together, &Style, &mut dyn Write) -> Result<(), Error>
 
 type ProfileWriter = fn(&Profile, &Style, &mut dyn Write) -> Result<(), Error>;
 
+/// Writer of a format that is made of a view.
+pub type ViewWriter = fn(&View, &Style, &mut dyn Write) -> Result<(), Error>;
+
 /// Source of a format.
 enum Writer {
     /// The model.
     Profile(ProfileWriter),
     /// Stacks of frames.
-    View(fn(&View, &Style, &mut dyn Write) -> Result<(), Error>),
+    View(ViewWriter),
 }
 
 /// A row of a format that is no picture, tells of no windows and holds one event.
@@ -84,6 +87,15 @@ const fn row(extensions: &'static [&'static str], writer: Writer) -> Row {
         together: None,
         writer,
         chart: None,
+    }
+}
+
+impl Row {
+    const fn with_windows(self) -> Self {
+        Self {
+            has_windows: true,
+            ..self
+        }
     }
 }
 
@@ -104,28 +116,15 @@ const FORMATS: &[Row] = &[
     },
     row(&["txt"], Writer::Profile(text::write)),
     row(&["speedscope.json"], Writer::Profile(speedscope::write)),
-    Row {
-        has_windows: true,
-        ..row(&["json.gz"], Writer::Profile(firefox::write))
-    },
-    Row {
-        has_windows: true,
-        ..row(&["json"], Writer::Profile(json::write))
-    },
+    row(&["json.gz"], Writer::Profile(firefox::write)).with_windows(),
+    row(&["json"], Writer::Profile(json::write)).with_windows(),
     Row {
         is_drawn: true,
-        has_windows: true,
         chart: Some(html::write),
-        ..row(&["html"], Writer::Profile(html::write))
+        ..row(&["html"], Writer::Profile(html::write)).with_windows()
     },
-    Row {
-        has_windows: true,
-        ..row(&["otlp"], Writer::Profile(otlp::write))
-    },
-    Row {
-        has_windows: true,
-        ..row(&["parquet"], Writer::Profile(parquet_file::write))
-    },
+    row(&["otlp"], Writer::Profile(otlp::write)).with_windows(),
+    row(&["parquet"], Writer::Profile(parquet_file::write)).with_windows(),
 ];
 
 /// Format that can be written: a row's number.
@@ -198,12 +197,11 @@ impl Format {
         all.find(ends_in).copied()
     }
 
-    /// How a profile's view alone is written in it; none if it takes the profile itself.
-    pub fn of_view(self, style: &Style) -> Option<ViewFormat> {
+    /// Writer of a profile's view in it, which refuses an empty one where it would have to draw it; none if it takes the
+    /// profile itself.
+    pub fn of_view(self, style: &Style) -> Option<ViewWriter> {
         match self.row().writer {
-            Writer::View(write) if !style.chart || self.row().chart.is_none() => {
-                Some(ViewFormat(write))
-            }
+            Writer::View(write) if !style.chart || self.row().chart.is_none() => Some(write),
             _ => None,
         }
     }
@@ -301,20 +299,6 @@ pub enum Error {
     /// The place that was to be written to refused.
     #[error(transparent)]
     Sink(#[from] sink::Error),
-}
-
-/// A format that is made of a view. Whoever has one needs the profile no more.
-#[derive(Clone, Copy)]
-pub struct ViewFormat(fn(&View, &Style, &mut dyn Write) -> Result<(), Error>);
-
-impl ViewFormat {
-    /// Writes the view. Refuses an empty one where the format would have to draw it.
-    ///
-    /// # Errors
-    /// When there is nothing to draw, when the style cannot be drawn, or when the bytes are refused.
-    pub fn write(self, view: &View, style: &Style, out: &mut dyn Write) -> Result<(), Error> {
-        (self.0)(view, style, out)
-    }
 }
 
 /// Writes `profile` in `format`. Refuses an empty profile where the format would have to draw it.

@@ -14,14 +14,15 @@ mod tables;
 mod tests;
 
 use super::sender::Sender;
-use super::{Error, Style, value_types};
+use super::value_types::{self, signed};
+use super::{Error, Style};
 use crate::profile::Profile;
 use dictionary::Dictionary;
 pub(super) use joining::joined;
 use opentelemetry_proto::tonic::profiles::v1development as wire;
 use prost::Message as _;
 use std::io::Write;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// Writes the profile. Fails on one without samples, of which there is nothing to tell.
 pub(super) fn write(profile: &Profile, style: &Style, out: &mut dyn Write) -> Result<(), Error> {
@@ -60,7 +61,7 @@ fn write_of(
     }
     let message = wire::ProfilesData {
         resource_profiles: Vec::new(),
-        dictionary: Some(dictionary.into_message()),
+        dictionary: Some(dictionary.tables.into_message()),
     };
     Ok(out.write_all(&message.encode_to_vec())?)
 }
@@ -85,15 +86,14 @@ fn head<'a>(
     dictionary: &mut Dictionary<'_>,
 ) -> Head<'a> {
     let mut value_type = |(kind, unit): (&str, &str)| wire::ValueType {
-        type_strindex: dictionary.text(kind),
-        unit_strindex: dictionary.text(unit),
+        type_strindex: dictionary.tables.text(kind),
+        unit_strindex: dictionary.tables.text(unit),
     };
     let weight = value_types::weight(profile);
     let weight = weight.map(|(kind, unit)| value_type((&kind, unit)));
     let count = value_type(value_types::SAMPLES);
     let period = profile.origin.period_ns;
-    let since_1970 = |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).ok();
-    let started = profile.origin.started.and_then(since_1970);
+    let started = profile.origin.since_1970();
     let window = profile.window;
     let began =
         |start: Duration, at: Duration| nanoseconds(start + at.saturating_sub(window.start));
@@ -105,7 +105,7 @@ fn head<'a>(
         });
     let empty = wire::Profile {
         time_unix_nano: started.map_or(0, nanoseconds),
-        duration_nano: nanoseconds(window.end.saturating_sub(window.start)),
+        duration_nano: nanoseconds(window.length()),
         period_type: period.map(|_| value_type(value_types::PERIOD)),
         period: period.map_or(0, signed),
         attribute_indices: dictionary.attributes(match sender {
@@ -125,8 +125,4 @@ fn head<'a>(
 
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -12,14 +12,14 @@ mod tables;
 mod tests;
 
 use super::together::{Column, Together};
-use super::{Error, Style, value_types};
+use super::value_types::{self, nanoseconds, signed};
+use super::{Error, Style};
 use crate::pprof::{self, ValueType};
 use crate::profile::Profile;
 use flate2::{Compression, GzBuilder};
 use prost::Message as _;
 use samples::Samples;
 use std::io::{self, Write};
-use std::time::{Duration, SystemTime};
 use strings::Strings;
 use tables::Tables;
 
@@ -120,8 +120,7 @@ fn write_message(
         .filter(|comment| !comment.is_empty())
         .map(|comment| tables.strings.number(comment))
         .collect();
-    let since_1970 = |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).ok();
-    let started = profile.origin.started.and_then(since_1970);
+    let started = profile.origin.since_1970();
     let window = profile.window;
     write(pprof::Profile {
         sample_type: Vec::new(),
@@ -130,7 +129,7 @@ fn write_message(
         function: tables.functions,
         string_table: tables.strings.into_table(),
         time_nanos: started.map_or(0, nanoseconds),
-        duration_nanos: nanoseconds(window.end.saturating_sub(window.start)),
+        duration_nanos: nanoseconds(window.length()),
         comment,
         ..types
     })
@@ -156,12 +155,4 @@ fn types(
         period: period.map_or(0, signed),
         ..pprof::Profile::default()
     }
-}
-
-fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-fn nanoseconds(duration: Duration) -> i64 {
-    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
 }

@@ -124,7 +124,9 @@ impl Protocol {
             }
             Self::Pyroscope => {
                 let series = series(profile, sender)?.into_iter().map(|of| RawSeries {
-                    labels: of.labels.into_iter().map(Label::from).collect(),
+                    labels: { of.labels.into_iter() }
+                        .map(|(name, value)| Label { name, value })
+                        .collect(),
                     samples: vec![RawSample {
                         profile: of.pprof,
                         id: of.id,
@@ -226,8 +228,7 @@ fn series_labels(kind: &str, labels: &[(String, String)]) -> Vec<(String, String
 
 /// When a profile began, in nanoseconds since 1970; zero where that is not known.
 fn since_1970(profile: &Profile) -> u64 {
-    let since = (profile.origin.started)
-        .and_then(|started| started.duration_since(std::time::UNIX_EPOCH).ok());
+    let since = profile.origin.since_1970();
     since.map_or(0, |since| {
         u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
     })
@@ -272,12 +273,6 @@ struct Label {
     name: String,
     #[prost(string, tag = "2")]
     value: String,
-}
-
-impl From<(String, String)> for Label {
-    fn from((name, value): (String, String)) -> Self {
-        Self { name, value }
-    }
 }
 
 /// `push.v1.RawSample`: a gzipped pprof profile.

@@ -36,10 +36,7 @@ use tree::Tree;
 /// The colour that a frame has in a palette, as red, green and blue; black text on it can be read. `time`: for how long its
 /// threads ran, and for how long they did not.
 pub fn frame_color(palette: Palette, name: &str, kind: FrameKind, time: [f64; 2]) -> [u8; 3] {
-    let frame = Frame {
-        name: name.to_owned(),
-        kind,
-    };
+    let frame = Frame::new(name, kind);
     let color = colors::of_frame(palette, &frame, time);
     [color.r, color.g, color.b]
 }

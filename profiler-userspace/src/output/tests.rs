@@ -101,7 +101,7 @@ fn shares_of(big: u64, small: &[u64]) -> [f64; 3] {
     let mut profile = FrameProfile::new(Profile::new(Unit::Nanoseconds, Window::default()));
     let stack = |name: String| {
         let kind = FrameKind::User;
-        ["main".to_owned(), name].map(|name| Frame { name, kind })
+        ["main".to_owned(), name].map(|name| Frame::new(name, kind))
     };
     profile.push(&stack("big".to_owned()), big, 1);
     for (number, weight) in small.iter().enumerate() {

@@ -4,6 +4,7 @@
 
 use crate::profile::{Activity, Profile, Unit};
 use profiler_common::abi::ThreadState;
+use std::time::Duration;
 
 /// Name of a count of firings.
 pub(super) const SAMPLES: (&str, &str) = ("samples", "count");
@@ -42,4 +43,14 @@ pub(super) fn word(name: &str) -> String {
     letters
         .map(|letter| if is_plain(letter) { letter } else { '_' })
         .collect()
+}
+
+/// A number where formats have signed ones.
+pub(super) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A time in nanoseconds, where formats have signed numbers.
+pub(super) fn nanoseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
 }

@@ -38,8 +38,8 @@ pub(crate) fn write(
                 sink.deliver(|out| Ok(raw_recording::write(raw_recording, out)?))?
             }
             Some(format) => match format.of_view(style) {
-                Some(format) => {
-                    of_view.push((number, sink, format));
+                Some(write) => {
+                    of_view.push((number, sink, write));
                     continue;
                 }
                 None => {
@@ -55,8 +55,8 @@ pub(crate) fn write(
         let profile = profile.context("there is no profile")?;
         let view = View::delimited(&profile, style.fold.delimited);
         drop(profile);
-        for (number, sink, format) in of_view {
-            let delivery = sink.deliver(|out| format.write(&view, style, out))?;
+        for (number, sink, write) in of_view {
+            let delivery = sink.deliver(|out| write(&view, style, out))?;
             complete[number] = delivery == Delivery::Complete;
         }
     }

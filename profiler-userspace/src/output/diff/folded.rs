@@ -11,7 +11,7 @@ pub(super) fn write(comparison: &Comparison, out: &mut dyn Write) -> io::Result<
         path.truncate(node.depth);
         let kind = node.class.frame_kind();
         let name = node.name.to_string();
-        path.push(fold::frame_name(&Frame { name, kind }, false).into_owned());
+        path.push(fold::frame_name(&Frame::new(name, kind), false).into_owned());
         let [before, after] = node.own_weights.map(|weight| comparison.unit.shown(weight));
         if before > 0 || after > 0 {
             writeln!(out, "{} {before} {after}", path.join(";"))?;

@@ -70,14 +70,8 @@ pub fn summary(report: &Report<'_>) -> String {
 /// The same as whole sentences: what it comes to first.
 pub(super) fn summary_lines(report: &Report<'_>) -> Vec<String> {
     let comparison = report.comparison;
-    let mut lines: Vec<String> = Vec::new();
-    if comparison.claims {
-        lines.extend([
-            found(comparison),
-            sight(comparison),
-            why(comparison).to_owned(),
-        ]);
-    } else {
+    let mut lines = claims(comparison);
+    if !comparison.claims {
         lines.push(NO_INTERVALS.to_owned());
     }
     let sides = comparison
@@ -89,13 +83,7 @@ pub(super) fn summary_lines(report: &Report<'_>) -> Vec<String> {
         format!("{which}: {}: {}", visible(title), of_side(side, comparison))
     }));
     lines.extend(on_matching(comparison));
-    lines.extend(report.answers.iter().map(|(condition, answer)| {
-        format!(
-            "{}: {condition}: {}.",
-            answer.outcome.word(),
-            visible(&answer.reason)
-        )
-    }));
+    lines.extend(answers(report));
     lines
 }
 
@@ -280,22 +268,33 @@ fn row(comparison: &Comparison, of: &Change, verdicts: usize, name: &str, text: 
 
 /// The outcome, and what could not have been seen.
 fn closing(report: &Report<'_>, text: &mut String) {
-    let comparison = report.comparison;
-    if comparison.claims {
-        line(text, &found(comparison));
-        line(text, &sight(comparison));
-        line(text, why(comparison));
+    let claims = claims(report.comparison).into_iter();
+    for said in claims.chain(answers(report)) {
+        line(text, &said);
     }
-    for (condition, answer) in report.answers {
-        line(
-            text,
-            &format!(
-                "{}: {condition}: {}.",
-                answer.outcome.word(),
-                visible(&answer.reason)
-            ),
-        );
+}
+
+/// Claims that can be made of all functions, and what keeps from more.
+fn claims(comparison: &Comparison) -> Vec<String> {
+    match comparison.claims {
+        true => vec![
+            found(comparison),
+            sight(comparison),
+            why(comparison).to_owned(),
+        ],
+        false => Vec::new(),
     }
+}
+
+/// Answers to the conditions.
+fn answers(report: &Report<'_>) -> impl Iterator<Item = String> {
+    report.answers.iter().map(|(condition, answer)| {
+        format!(
+            "{}: {condition}: {}.",
+            answer.outcome.word(),
+            visible(&answer.reason)
+        )
+    })
 }
 
 fn found(comparison: &Comparison) -> String {

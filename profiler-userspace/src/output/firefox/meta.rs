@@ -6,7 +6,6 @@ use super::super::Style;
 use crate::profile::{FrameKind, Profile};
 use profiler_common::abi::ThreadState;
 use serde_json::{Value, json};
-use std::time::SystemTime;
 
 /// The version of the format that is written; viewers upgrade it.
 const FORMAT: u32 = 60;
@@ -51,8 +50,7 @@ pub(super) const fn category(kind: FrameKind) -> u32 {
 
 /// The object.
 pub(super) fn meta(profile: &Profile, style: &Style, threads: usize) -> Value {
-    let since_1970 = |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).ok();
-    let started = profile.origin.started.and_then(since_1970);
+    let started = profile.origin.since_1970();
     let category = |(name, color): (&str, &str)| json!({ "name": name, "color": color, "subcategories": ["Other"] });
     let notes = style.notes.lines().map(|line| {
         let (label, value) = line.split_once(": ").unwrap_or(("note", line));

@@ -51,11 +51,7 @@ pub(super) fn write(profile: &Profile, tree: &CallTree, json: &mut Json<'_>) -> 
     json.text(",\"libs\":")?;
     json.list(libraries.iter().map(|library| {
         let path = library.path.to_string_lossy();
-        let id: String = library
-            .build_id
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let id = library.build_id_hex();
         json!({
             "arch": std::env::consts::ARCH, "name": library.module, "path": path,
             "debugName": library.module, "debugPath": path, "breakpadId": "",

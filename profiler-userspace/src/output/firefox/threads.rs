@@ -134,7 +134,7 @@ impl Thread {
                 .windows
                 .get(index)
                 .map_or(span(profile), |totals| totals.window);
-            let length = milliseconds(window.end.saturating_sub(window.start));
+            let length = milliseconds(window.length());
             let lasts: Vec<f64> = of_window
                 .iter()
                 .map(|sample| lasts(profile, sample))
@@ -173,10 +173,7 @@ fn span(profile: &Profile) -> Window {
     let window = profile.window;
     match window.end > window.start {
         true => window,
-        false => Window {
-            start: Duration::ZERO,
-            end: Duration::from_millis(profile.total_count().max(1)),
-        },
+        false => Window::until(Duration::from_millis(profile.total_count().max(1))),
     }
 }
 

@@ -10,6 +10,9 @@ use crate::profile::{CallTree, FrameId, FrameKind, NodeIndex, Profile};
 use indexmap::IndexSet;
 use profiler_common::abi::ThreadState;
 
+/// A text that a function has.
+type TextOf = fn(&Function) -> &str;
+
 /// A function, as the viewer tells functions apart.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Function {
@@ -114,18 +117,15 @@ impl Calls {
     /// Adds the columns. `hidden`: for each of the tree's frames its weight in rests; nothing where there are none.
     pub(super) fn push(&self, hidden: &[u64], names: &mut Names, columns: &mut Columns) {
         let functions = &self.functions;
-        let name = functions
-            .iter()
-            .map(|function| names.number(&function.name));
-        columns.push("frame_name", name);
-        let module = functions
-            .iter()
-            .map(|function| names.number(&function.module));
-        columns.push("frame_module", module);
-        let file = functions
-            .iter()
-            .map(|function| names.number(&function.file));
-        columns.push("frame_file", file);
+        let texts: [(&str, TextOf); 3] = [
+            ("frame_name", |function| &function.name),
+            ("frame_module", |function| &function.module),
+            ("frame_file", |function| &function.file),
+        ];
+        for (column, of) in texts {
+            let numbers = functions.iter().map(|function| names.number(of(function)));
+            columns.push(column, numbers);
+        }
         let kind = functions.iter().map(|function| function.kind.into());
         columns.push("frame_kind", kind);
         let mut weights = vec![0_u64; functions.len()];

@@ -5,7 +5,7 @@
 
 use super::super::sender::Sender;
 use super::super::{Style, labels, value_types};
-use crate::profile::{Activity, FrameKind, Labels, Profile, Sample};
+use crate::profile::{Activity, FrameKind, Labels, Mapping, Profile, Sample};
 use opentelemetry_proto::tonic::common::v1::any_value::Value as WireValue;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue};
 
@@ -119,8 +119,8 @@ pub(super) fn comment(style: &Style) -> Attributes {
 }
 
 /// Which build a mapping is of.
-pub(super) fn build_id(build_id: &[u8]) -> Attributes {
-    let hex: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+pub(super) fn build_id(mapping: &Mapping) -> Attributes {
+    let hex = mapping.build_id_hex();
     let hex = (!hex.is_empty()).then_some(Value::Text(hex));
     known([("process.executable.build_id.gnu", hex)])
 }

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 /// The dictionary of a file, as far as it was asked for.
 pub(super) struct Dictionary<'a> {
     profile: &'a Profile,
-    tables: Tables,
+    pub(super) tables: Tables,
     /// Indices by the profile's number.
     known_locations: HashMap<LocationIndex, i32, RandomState>,
     known_functions: HashMap<FunctionIndex, i32, RandomState>,
@@ -33,25 +33,15 @@ impl<'a> Dictionary<'a> {
         }
     }
 
-    /// The index of a text.
-    pub(super) fn text(&mut self, text: &str) -> i32 {
-        self.tables.text(text)
-    }
-
     /// The indices of some attributes.
     pub(super) fn attributes(&mut self, attributes: Attributes) -> Vec<i32> {
         let attributes = attributes.into_iter();
         attributes
             .map(|(key, value)| {
-                let key = self.text(key);
+                let key = self.tables.text(key);
                 self.tables.attribute(key, value)
             })
             .collect()
-    }
-
-    /// The index of a stack, which begins at the leaf.
-    pub(super) fn stack(&mut self, locations: Vec<i32>) -> i32 {
-        self.tables.stack(locations)
     }
 
     fn mapping(&mut self, index: MappingIndex) -> i32 {
@@ -60,21 +50,13 @@ impl<'a> Dictionary<'a> {
         }
         let profile = self.profile;
         let mapping = &profile.mappings()[index.0 as usize];
-        let path = mapping.path.to_string_lossy();
-        let name = match path.is_empty() {
-            true => &*mapping.module,
-            false => &path,
-        };
         let written = wire::Mapping {
             memory_start: mapping.range.start,
             // Where the range is not known, addresses are places in the file.
-            memory_limit: match mapping.range.is_empty() {
-                true => u64::MAX,
-                false => mapping.range.end,
-            },
+            memory_limit: mapping.end(),
             file_offset: mapping.offset,
-            filename_strindex: self.text(name),
-            attribute_indices: self.attributes(attributes::build_id(&mapping.build_id)),
+            filename_strindex: self.tables.text(&mapping.shown_path()),
+            attribute_indices: self.attributes(attributes::build_id(mapping)),
         };
         let number = self.tables.mapping(written);
         self.known_mappings.insert(index, number);
@@ -88,19 +70,14 @@ impl<'a> Dictionary<'a> {
         let profile = self.profile;
         let function = profile.function_at(index);
         let written = wire::Function {
-            name_strindex: self.text(&function.name),
-            system_name_strindex: self.text(&function.system_name),
-            filename_strindex: self.text(&function.file),
+            name_strindex: self.tables.text(&function.name),
+            system_name_strindex: self.tables.text(&function.system_name),
+            filename_strindex: self.tables.text(&function.file),
             start_line: 0,
         };
         let number = self.tables.function(written);
         self.known_functions.insert(index, number);
         number
-    }
-
-    /// The whole dictionary.
-    pub(super) fn into_message(self) -> wire::ProfilesDictionary {
-        self.tables.into_message()
     }
 }
 
@@ -133,7 +110,7 @@ impl Places for Dictionary<'_> {
 
     fn mark(&mut self, name: &'static str) -> i32 {
         let function = wire::Function {
-            name_strindex: self.text(name),
+            name_strindex: self.tables.text(name),
             ..wire::Function::default()
         };
         let line = wire::Line {

@@ -88,7 +88,7 @@ pub(super) fn rows(
         let shown = (sample.user, sample.kernel, state, sample.reason, waker);
         let stack = *stacks.entry(shown).or_insert_with(|| {
             let stack = leaf_first::stack(profile, sample, dictionary);
-            dictionary.stack(stack)
+            dictionary.tables.stack(stack)
         });
         let of = (sample.labels, state, waker);
         let attributes = *attributes.entry(of).or_insert_with(|| {

@@ -7,6 +7,7 @@ use crate::profile::{
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use profiler_common::abi::StackEnd;
 use std::collections::HashSet;
+use std::time::SystemTime;
 use wire::ProfilesDictionary;
 
 fn written(profile: &Profile) -> wire::ProfilesData {
@@ -59,41 +60,33 @@ fn assert_dictionary_is_whole(data: &wire::ProfilesData) {
     let mut used: [HashSet<usize>; 6] = std::array::from_fn(|_| HashSet::from([0]));
     let [strings, keyed, placed, called, mapped, stacked] = &mut used;
     let see = |set: &mut HashSet<usize>, index: i32| set.insert(usize::try_from(index).unwrap());
+    let see_all = |set: &mut HashSet<usize>, indices: &[i32]| {
+        set.extend(indices.iter().map(|index| usize::try_from(*index).unwrap()));
+    };
     for profile in profiles(data) {
         for of in [profile.sample_type, profile.period_type].iter().flatten() {
             see(strings, of.type_strindex);
             see(strings, of.unit_strindex);
         }
-        profile.attribute_indices.iter().for_each(|index| {
-            see(keyed, *index);
-        });
+        see_all(keyed, &profile.attribute_indices);
         for sample in &profile.samples {
             see(stacked, sample.stack_index);
-            sample.attribute_indices.iter().for_each(|index| {
-                see(keyed, *index);
-            });
+            see_all(keyed, &sample.attribute_indices);
         }
     }
     for stack in &*stacked {
-        let locations = &stacks[*stack].location_indices;
-        locations.iter().for_each(|index| {
-            see(placed, *index);
-        });
+        see_all(placed, &stacks[*stack].location_indices);
     }
     for location in placed.iter().map(|index| &locations[*index]) {
         see(mapped, location.mapping_index);
-        location.attribute_indices.iter().for_each(|index| {
-            see(keyed, *index);
-        });
+        see_all(keyed, &location.attribute_indices);
         location.lines.iter().for_each(|line| {
             see(called, line.function_index);
         });
     }
     for mapping in mapped.iter().map(|index| &mappings[*index]) {
         see(strings, mapping.filename_strindex);
-        mapping.attribute_indices.iter().for_each(|index| {
-            see(keyed, *index);
-        });
+        see_all(keyed, &mapping.attribute_indices);
     }
     for function in called.iter().map(|index| &functions[*index]) {
         see(strings, function.name_strindex);
@@ -162,16 +155,12 @@ fn said<'a>(data: &'a wire::ProfilesData, indices: &[i32]) -> Vec<(&'a str, &'a 
 fn each_type_of_value_is_a_profile_and_inlined_functions_are_lines() {
     let unit = Unit::Events("cache-misses".to_owned());
     let mut frames = FrameProfile::new(Profile::new(unit, Window::default()));
-    let frame = |name: &str, kind| Frame {
-        name: name.to_owned(),
-        kind,
-    };
     let stack = [
-        frame("app", FrameKind::Process),
-        frame("[tid 7]", FrameKind::Label),
-        frame("<Vec<T> as Drop>::drop", FrameKind::User),
-        frame("core", FrameKind::Inlined),
-        frame("vfs_read", FrameKind::Kernel),
+        Frame::new("app", FrameKind::Process),
+        Frame::new("[tid 7]", FrameKind::Label),
+        Frame::new("<Vec<T> as Drop>::drop", FrameKind::User),
+        Frame::new("core", FrameKind::Inlined),
+        Frame::new("vfs_read", FrameKind::Kernel),
     ];
     frames.push(&stack, 3_000, 3);
     frames.push(&stack, 500, 2);
@@ -244,13 +233,7 @@ fn processes_are_resources_and_windows_are_values_with_times() {
         ..Origin::default()
     };
     profile.windows = (0..2)
-        .map(|number| WindowTotals {
-            window: Window {
-                start: number * second,
-                end: (number + 1) * second,
-            },
-            ..WindowTotals::default()
-        })
+        .map(|number| WindowTotals::nth(second, number))
         .collect();
     let mut samples = profile.samples().to_vec();
     profile.clear();
@@ -306,10 +289,7 @@ fn mappings_have_their_build_ids_once() {
         ..Mapping::default()
     }));
     for (address, line) in [(16, 1), (16, 1), (32, 2)] {
-        let function = Function {
-            name: "main".to_owned(),
-            ..Function::default()
-        };
+        let function = Function::named("main");
         profile.push_line(mapping, address, (function, line), StackEnd::Truncated);
     }
     let data = written(&profile);

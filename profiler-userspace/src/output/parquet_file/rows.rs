@@ -4,16 +4,15 @@
 //! time, so that neighbours have much in common; and before these the firings of each window that are in no sample.
 
 use super::super::sender::Sender;
-use super::super::value_types;
+use super::super::value_types::{self, nanoseconds, signed};
 use crate::parquet_schema::outcome;
 use crate::profile::cgroup::Cgroup;
 use crate::profile::preorder::Preorder;
 use crate::profile::{
-    CallTree, FrameId, FrameKind, Labels, LabelsIndex, NodeIndex, Profile, WindowTotals,
+    CallTree, FrameId, FrameKind, Labels, LabelsIndex, Mapping, NodeIndex, Profile, WindowTotals,
 };
 use parquet::data_type::ByteArray;
 use std::collections::BTreeMap;
-use std::time::{Duration, UNIX_EPOCH};
 
 /// The name of a profile's event.
 pub(super) fn event(profile: &Profile) -> &str {
@@ -239,12 +238,11 @@ fn rests(profile: &Profile) -> Vec<Row> {
 
 /// Begin and length of each window; of all of the profile where it is not divided. Never empty.
 fn windows(profile: &Profile) -> Vec<(Option<i64>, i64)> {
-    let started = profile.origin.started;
-    let started = started.and_then(|started| started.duration_since(UNIX_EPOCH).ok());
+    let started = profile.origin.since_1970();
     let begin = profile.window.start;
     let one = |window: &crate::profile::Window| {
         let time = started.map(|started| nanoseconds(started + window.start.saturating_sub(begin)));
-        (time, nanoseconds(window.end.saturating_sub(window.start)))
+        (time, nanoseconds(window.length()))
     };
     match &*profile.windows {
         [] => vec![one(&profile.window)],
@@ -295,8 +293,7 @@ fn cells(profile: &Profile, tree: &CallTree, id: FrameId) -> FrameCells {
     let mapping = code
         .mapping
         .map(|mapping| &profile.mappings()[mapping.0 as usize]);
-    let build_id = mapping.map_or(&[][..], |mapping| &mapping.build_id);
-    let build_id: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let build_id = mapping.map_or_else(String::new, Mapping::build_id_hex);
     FrameCells {
         function: function.name.as_str().into(),
         module: known(profile.module(frame.kind, code.mapping, code.function)),
@@ -310,12 +307,4 @@ fn cells(profile: &Profile, tree: &CallTree, id: FrameId) -> FrameCells {
 /// A text, unless it is empty because it is not known.
 fn known(text: &str) -> Option<ByteArray> {
     (!text.is_empty()).then(|| text.into())
-}
-
-fn nanoseconds(duration: Duration) -> i64 {
-    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
-}
-
-fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }

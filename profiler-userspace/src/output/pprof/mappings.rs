@@ -59,28 +59,15 @@ pub(super) fn mappings(
         ids[index] = id;
         let mapping = &profile.mappings()[index];
         let key = Some(MappingIndex(index as u32));
-        let build_id: String = mapping
-            .build_id
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        let path = mapping.path.to_string_lossy();
-        let name = match path.is_empty() {
-            true => mapping.module.as_str(),
-            false => &path,
-        };
         let has_lines = lines.contains(&key);
         written.push(pprof::Mapping {
             id,
             memory_start: mapping.range.start,
             // Where the range is not known, addresses are places in the file.
-            memory_limit: match mapping.range.is_empty() {
-                true => u64::MAX,
-                false => mapping.range.end,
-            },
+            memory_limit: mapping.end(),
             file_offset: mapping.offset,
-            filename: strings.number(name),
-            build_id: strings.number(&build_id),
+            filename: strings.number(&mapping.shown_path()),
+            build_id: strings.number(&mapping.build_id_hex()),
             // Each location has a name or a placeholder for one. Without this, readers look for the file where
             // they are.
             has_functions: true,

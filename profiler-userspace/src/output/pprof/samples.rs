@@ -2,14 +2,13 @@
 //!
 //! In: a profile's samples. Out: IDs of locations from the leaf on, and labels.
 
-use super::super::leaf_first;
+use super::super::{leaf_first, value_types};
 use super::tables::Tables;
 use crate::pprof::Label;
 use crate::profile::cgroup::Cgroup;
 use crate::profile::{Labels, LabelsIndex, Profile, Sample};
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
-use profiler_common::abi::ThreadState;
 use std::borrow::Cow;
 
 /// Samples, those that differ in their windows alone as one: the format has no times.
@@ -53,11 +52,7 @@ impl Samples<'_, '_> {
         if let Some(waker) = waker.filter(|waker| !waker.interrupt) {
             self.push_labels(waker.labels, "waker_", &mut labels);
         }
-        let state = match sample.thread_state {
-            ThreadState::Running | ThreadState::Ran => "running",
-            ThreadState::Runnable => "runnable",
-            ThreadState::Blocked | ThreadState::Woken => "blocked",
-        };
+        let state = value_types::state(sample.thread_state);
         self.push_label("state", state, &mut labels);
         labels
     }

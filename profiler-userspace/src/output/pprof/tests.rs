@@ -30,10 +30,7 @@ fn text(written: &pprof::Profile, number: i64) -> &str {
 }
 
 fn stack(names: &[(&str, FrameKind)]) -> Vec<Frame> {
-    let frame = |&(name, kind): &(&str, FrameKind)| Frame {
-        name: name.to_owned(),
-        kind,
-    };
+    let frame = |&(name, kind): &(&str, FrameKind)| Frame::new(name, kind);
     names.iter().map(frame).collect()
 }
 
@@ -167,50 +164,42 @@ fn a_file_keeps_to_what_parca_and_pyroscope_take() {
 fn inlined_functions_are_lines_and_ids_are_dense() {
     let unit = Unit::Events("cache-misses".to_owned());
     let mut frames = FrameProfile::new(Profile::new(unit, Window::default()));
-    let frame = |name: &str, kind| Frame {
-        name: name.to_owned(),
-        kind,
-    };
     let stack = [
-        frame("app", FrameKind::Process),
-        frame("<Vec<T> as Drop>::drop", FrameKind::User),
-        frame("core", FrameKind::Inlined),
-        frame("vfs_read", FrameKind::Kernel),
+        Frame::new("app", FrameKind::Process),
+        Frame::new("<Vec<T> as Drop>::drop", FrameKind::User),
+        Frame::new("core", FrameKind::Inlined),
+        Frame::new("vfs_read", FrameKind::Kernel),
     ];
     frames.push(&stack, 3_000, 3);
     frames.push(&stack[..2], 1_000, 1);
-    let written_profile = written(&frames.into_profile());
-    let text = |number| text(&written_profile, number);
-    let types: Vec<_> = written_profile
-        .sample_type
-        .iter()
-        .map(|of| text(of.kind))
-        .collect();
+    let file = written(&frames.into_profile());
+    let text = |number| text(&file, number);
+    let types: Vec<_> = file.sample_type.iter().map(|of| text(of.kind)).collect();
     assert_eq!(types, ["samples", "cache_misses"]);
-    assert_eq!(text(written_profile.default_sample_type), "cache_misses");
-    assert_eq!(written_profile.string_table[0], b"");
+    assert_eq!(text(file.default_sample_type), "cache_misses");
+    assert_eq!(file.string_table[0], b"");
     assert!(
         (1..)
-            .zip(&written_profile.location)
+            .zip(&file.location)
             .all(|(id, location)| location.id == id)
     );
     assert!(
         (1..)
-            .zip(&written_profile.function)
+            .zip(&file.function)
             .all(|(id, function)| function.id == id)
     );
-    let values: Vec<_> = written_profile
+    let values: Vec<_> = file
         .sample
         .iter()
         .map(|sample| sample.value.clone())
         .collect();
     assert_eq!(values, [[3, 3_000], [1, 1_000]]);
-    let names: Vec<Vec<&str>> = written_profile.sample[0]
+    let names: Vec<Vec<&str>> = file.sample[0]
         .location_id
         .iter()
-        .map(|id| &written_profile.location[*id as usize - 1].line)
+        .map(|id| &file.location[*id as usize - 1].line)
         .map(|lines| {
-            let function = |line: &Line| written_profile.function[line.function_id as usize - 1];
+            let function = |line: &Line| file.function[line.function_id as usize - 1];
             lines.iter().map(|line| text(function(line).name)).collect()
         })
         .collect();
@@ -219,18 +208,13 @@ fn inlined_functions_are_lines_and_ids_are_dense() {
         [vec!["vfs_read"], vec!["core", "<Vec<T> as Drop>::drop"]]
     );
     assert!(
-        written_profile
-            .function
+        file.function
             .iter()
             .all(|function| text(function.system_name).is_empty())
     );
-    let comments: Vec<_> = written_profile
-        .comment
-        .iter()
-        .map(|comment| text(*comment))
-        .collect();
+    let comments: Vec<_> = file.comment.iter().map(|comment| text(*comment)).collect();
     assert_eq!(comments[1..], ["recorded: 3", "lost: nothing"]);
-    let label = &written_profile.sample[0].label;
+    let label = &file.sample[0].label;
     assert_eq!((text(label[0].key), text(label[0].text)), ("comm", "app"));
 }
 

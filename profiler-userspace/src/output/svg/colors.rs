@@ -330,10 +330,7 @@ mod tests {
 
     fn view(stacks: &[Stack<'_>], wakers: Wakers) -> View {
         let mut frames = FrameProfile::new(Profile::new(Unit::Nanoseconds, Window::default()));
-        let frame = |&(name, kind): &(&str, FrameKind)| Frame {
-            name: name.to_owned(),
-            kind,
-        };
+        let frame = |&(name, kind): &(&str, FrameKind)| Frame::new(name, kind);
         let all = |stack: &[_]| stack.iter().map(frame).collect::<Vec<Frame>>();
         for (group, (stack, _, waker, weight)) in (0..).zip(stacks) {
             frames.group(2 * group);

@@ -130,14 +130,13 @@ impl<'a> Frames<'a> {
         let mut names = Vec::with_capacity(folded.names.len());
         for (source, node) in folded.names.iter().zip(&drawn) {
             let frame = match (source, node) {
-                (_, Some(node)) => Frame {
-                    name: visible(&node.name).into_owned(),
-                    kind: node.class.frame_kind(),
-                },
-                (Source::Word(word), None) => Frame {
-                    name: visible(&all.names()[*word as usize - 1]).into_owned(),
-                    kind: FrameKind::User,
-                },
+                (_, Some(node)) => {
+                    Frame::new(visible(&node.name).into_owned(), node.class.frame_kind())
+                }
+                (Source::Word(word), None) => Frame::new(
+                    visible(&all.names()[*word as usize - 1]).into_owned(),
+                    FrameKind::User,
+                ),
                 (Source::Rest, None) => rest(),
                 (Source::Name(_), None) => root(),
             };

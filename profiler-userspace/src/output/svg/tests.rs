@@ -57,6 +57,11 @@ fn titles(svg: &str) -> Vec<String> {
         .collect()
 }
 
+#[track_caller]
+fn assert_has(texts: &[String], wanted: &str) {
+    assert!(texts.iter().any(|text| text == wanted), "{texts:?}");
+}
+
 const HOSTILE: &str =
     "a\"b'<script>alert(1)</script>&amp;]]>--><!--\u{0}\u{1b}[31m\n\t;\u{fffe}\u{ffff}\u{202e}é 7";
 const SHOWN: &str = "a\"b'<script>alert(1)</script>&amp;]]>--><!--\\u{0}\\u{1b}[31m\\n\\t;\\u{fffe}\\u{ffff}\\u{202e}é 7";
@@ -65,14 +70,10 @@ const SHOWN: &str = "a\"b'<script>alert(1)</script>&amp;]]>--><!--\\u{0}\\u{1b}[
 fn hostile_text_is_escaped() {
     let unit = Unit::Events(HOSTILE.to_owned());
     let mut profile = FrameProfile::new(Profile::new(unit, Window::default()));
-    let frame = |name: &str, kind| Frame {
-        name: name.to_owned(),
-        kind,
-    };
     let stack = [
-        frame(HOSTILE, FrameKind::Process),
-        frame(HOSTILE, FrameKind::User),
-        frame(HOSTILE, FrameKind::Kernel),
+        Frame::new(HOSTILE, FrameKind::Process),
+        Frame::new(HOSTILE, FrameKind::User),
+        Frame::new(HOSTILE, FrameKind::Kernel),
     ];
     profile.push(&stack, 10, 1);
     let profile = profile.into_profile();
@@ -93,10 +94,7 @@ fn hostile_text_is_escaped() {
         description,
         Some(format!("one\n{first}\n{second}\n--flag -").as_str())
     );
-    let titles: Vec<String> = boxes(&document)
-        .into_iter()
-        .map(|(title, _)| title)
-        .collect();
+    let titles = titles(&svg);
     assert_eq!(titles.len(), 4);
     assert!(
         titles[1..]
@@ -149,11 +147,7 @@ fn the_balance_is_one_line_and_losses_are_red() {
     };
     let kept = drawn("a title\nrecorded: 9 samples\nlost: nothing\nunnamed: 3%\nleft out: 2 idle");
     let line = "recorded 9 samples; lost nothing; left out 2 idle";
-    assert!(
-        texts(&kept).contains(&line.to_owned()),
-        "{:?}",
-        texts(&kept)
-    );
+    assert_has(&texts(&kept), line);
     assert!(!kept.contains("#b00020\" style"));
     let lost = drawn("a title\nrecorded: 9 samples\nLOST: 5 samples: no room");
     let document = document(&lost);
@@ -166,32 +160,24 @@ fn the_balance_is_one_line_and_losses_are_red() {
 
 #[test]
 fn the_legend_holds_the_kinds_that_occur() {
+    const KINDS: [&str; 6] = [
+        "process, thread",
+        "program",
+        "inlined",
+        "JIT",
+        "kernel",
+        "mark",
+    ];
     let legend = |text| {
-        let svg = draw(&read(text), &Style::default());
-        let all = texts(&svg);
-        [
-            "process, thread",
-            "program",
-            "inlined",
-            "JIT",
-            "kernel",
-            "mark",
-        ]
-        .into_iter()
-        .filter(|kind| all.contains(&(*kind).to_owned()))
-        .collect::<Vec<_>>()
+        let all = texts(&draw(&read(text), &Style::default()));
+        let mut kinds = KINDS.to_vec();
+        kinds.retain(|kind| all.contains(&(*kind).to_owned()));
+        kinds
     };
     assert_eq!(legend("a;u 1\n"), ["process, thread", "program"]);
     assert_eq!(
         legend("a;u;v_[i];k_[k] 1\na;j_[j] 1\na;[truncated] 1\n"),
-        [
-            "process, thread",
-            "program",
-            "inlined",
-            "JIT",
-            "kernel",
-            "mark"
-        ]
+        KINDS
     );
 }
 
@@ -216,24 +202,15 @@ fn callees_of_one_function_are_adjacent() {
         &read("a;main 5\na;main;x 1\na;main(int) 3\n"),
         &Style::default(),
     ));
-    assert!(
-        titles.contains(&"main (6 samples, 66.67%)".to_owned()),
-        "{titles:?}"
-    );
-    assert!(
-        titles.contains(&"main(int) (3 samples, 33.33%)".to_owned()),
-        "{titles:?}"
-    );
+    assert_has(&titles, "main (6 samples, 66.67%)");
+    assert_has(&titles, "main(int) (3 samples, 33.33%)");
 }
 
 #[test]
 fn weights_are_right_when_names_end_in_numbers() {
     let mut profile = FrameProfile::new(Profile::new(Unit::Samples, Window::default()));
     for name in ["Worker 3", "# 4", " 5", ""] {
-        let frame = Frame {
-            name: name.to_owned(),
-            kind: FrameKind::Process,
-        };
+        let frame = Frame::new(name, FrameKind::Process);
         profile.push(&[frame], 10, 10);
     }
     let profile = profile.into_profile();
@@ -279,7 +256,7 @@ fn narrow_frames_are_joined_and_counted() {
         let svg = drawn(minwidth);
         assert_eq!(titles(&svg), wide);
         let note = "2 frames narrower than 1.5 px are joined: zoom in to see them";
-        assert!(texts(&svg).contains(&note.to_owned()), "{:?}", texts(&svg));
+        assert_has(&texts(&svg), note);
         assert_eq!(elements(&document(&svg), "path").len(), 1);
     }
 }
@@ -349,10 +326,7 @@ fn reversed_stacks_are_merged_from_the_leaf() {
             ..Style::default()
         },
     ));
-    assert!(
-        titles.contains(&"f (3 samples, 100.00%)".to_owned()),
-        "{titles:?}"
-    );
+    assert_has(&titles, "f (3 samples, 100.00%)");
 }
 
 #[test]
@@ -429,7 +403,7 @@ proptest! {
         let mut profile = FrameProfile::new(Profile::new(Unit::Samples, Window::default()));
         for (names, weight) in samples {
             let kind = |depth| [FrameKind::Process, FrameKind::User, FrameKind::Kernel, FrameKind::Mark][depth % 4];
-            let frames = names.into_iter().enumerate().map(|(depth, name)| Frame { name, kind: kind(depth) });
+            let frames = names.into_iter().enumerate().map(|(depth, name)| Frame::new(name, kind(depth)));
             profile.push(&frames.collect::<Vec<_>>(), weight, 1);
         }
         let profile = profile.into_profile();
@@ -449,17 +423,13 @@ proptest! {
 
 #[test]
 fn the_classic_graph_is_infernos_with_our_titles_and_kinds() {
-    let frame = |name: &str, kind| Frame {
-        name: name.to_owned(),
-        kind,
-    };
     let mut profile = FrameProfile::new(Profile::new(Unit::Samples, Window::default()));
-    let main = frame("main", FrameKind::User);
-    let hostile = frame("a<b>&\"c\"]]>;d", FrameKind::Jit);
+    let main = Frame::new("main", FrameKind::User);
+    let hostile = Frame::new("a<b>&\"c\"]]>;d", FrameKind::Jit);
     // In the order of names, `main` is between neither pair of lines that inferno wants side by side.
-    let other = frame("main(int)", FrameKind::User);
+    let other = Frame::new("main(int)", FrameKind::User);
     profile.push(&[main.clone(), hostile], 3, 3);
-    profile.push(&[main, frame("read", FrameKind::Kernel)], 2, 2);
+    profile.push(&[main, Frame::new("read", FrameKind::Kernel)], 2, 2);
     profile.push(&[other], 5, 5);
     let profile = profile.into_profile();
     let style = Style {
@@ -489,7 +459,7 @@ fn the_classic_graph_is_infernos_with_our_titles_and_kinds() {
     ] {
         assert!(titles.contains(&expected), "{expected} in {titles:?}");
     }
-    assert!(texts_of(&document).contains(&"T <1>\\u{1}".to_owned()));
+    assert_has(&texts_of(&document), "T <1>\\u{1}");
     let reversed = Style {
         reverse: true,
         ..style

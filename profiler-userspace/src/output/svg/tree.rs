@@ -234,34 +234,27 @@ pub(super) fn drawn(frame: &Frame) -> Cow<'_, Frame> {
     if name == frame.name && kind == frame.kind {
         return Cow::Borrowed(frame);
     }
-    Cow::Owned(frame_of(&name, kind))
+    Cow::Owned(Frame::new(&*name, kind))
 }
 
 /// The root.
 pub(super) fn all() -> Frame {
-    frame_of("all", FrameKind::Mark)
+    Frame::new("all", FrameKind::Mark)
 }
 
 /// The frame of all that are not there one by one.
 pub(super) fn rest() -> Frame {
-    frame_of(marks::NARROW, FrameKind::Mark)
+    Frame::new(marks::NARROW, FrameKind::Mark)
 }
 
 /// Separator between the user and the kernel part of a stack.
 pub(super) fn delimiter() -> Frame {
-    frame_of(marks::DELIMITER, FrameKind::Mark)
+    Frame::new(marks::DELIMITER, FrameKind::Mark)
 }
 
 /// Name of a stack without frames.
 pub(super) fn unknown() -> Frame {
-    frame_of(marks::UNKNOWN, FrameKind::Mark)
-}
-
-fn frame_of(name: &str, kind: FrameKind) -> Frame {
-    Frame {
-        name: name.to_owned(),
-        kind,
-    }
+    Frame::new(marks::UNKNOWN, FrameKind::Mark)
 }
 
 #[cfg(test)]

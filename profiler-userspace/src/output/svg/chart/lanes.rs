@@ -61,7 +61,7 @@ impl Lanes {
                 } else {
                     FrameKind::Mark
                 };
-                names.push(Frame { name, kind });
+                names.push(Frame::new(name, kind));
             }
             places.insert(key, number.min(last) as u32);
         }

@@ -12,10 +12,7 @@ fn profile(windows: &[Vec<(&str, u64)>]) -> Profile {
     let mut places = Vec::new();
     for (window, stacks) in windows.iter().enumerate() {
         for (stack, weight) in stacks {
-            let frame = |name: &str| Frame {
-                name: name.to_owned(),
-                kind: FrameKind::User,
-            };
+            let frame = |name: &str| Frame::new(name, FrameKind::User);
             let stack: Vec<Frame> = stack.split(';').map(frame).collect();
             frames.group(window as u32);
             frames.push(&stack, *weight, 1);
@@ -23,19 +20,12 @@ fn profile(windows: &[Vec<(&str, u64)>]) -> Profile {
         }
     }
     let mut profile = frames.into_profile();
-    let samples: Vec<Sample> = profile.samples().to_vec();
-    profile.clear();
-    for (sample, window) in samples.into_iter().zip(places) {
-        profile.push(Sample { window, ..sample });
-    }
+    profile.change_samples(|place, sample| {
+        let window = places[place];
+        Some(Sample { window, ..sample })
+    });
     profile.windows = (0..windows.len() as u32)
-        .map(|window| WindowTotals {
-            window: Window {
-                start: Duration::from_millis(50) * window,
-                end: Duration::from_millis(50) * (window + 1),
-            },
-            ..WindowTotals::default()
-        })
+        .map(|window| WindowTotals::nth(Duration::from_millis(50), window))
         .collect();
     profile
 }
@@ -194,23 +184,22 @@ fn a_frame_is_told_with_the_windows_that_it_is_in() {
 
 /// The profile with each sample owned by the process of this number.
 fn owned(mut profile: Profile, pids: &[u32]) -> Profile {
-    let labels: Vec<LabelsIndex> = pids
-        .iter()
-        .map(|pid| {
-            profile.labels(Labels {
-                process: Some("sh".to_owned()),
-                pid: Some(*pid),
-                ..Labels::default()
-            })
-        })
-        .collect();
-    profile.change_samples(|place, sample| {
-        Some(Sample {
-            labels: labels[place],
-            ..sample
-        })
-    });
+    let of = |pid: &u32| Labels {
+        process: Some("sh".to_owned()),
+        pid: Some(*pid),
+        ..Labels::default()
+    };
+    label(&mut profile, pids.iter().map(of));
     profile
+}
+
+/// Gives each sample labels.
+fn label(profile: &mut Profile, all: impl Iterator<Item = Labels>) {
+    let all: Vec<LabelsIndex> = all.map(|labels| profile.labels(labels)).collect();
+    profile.change_samples(|place, sample| {
+        let labels = all[place];
+        Some(Sample { labels, ..sample })
+    });
 }
 
 #[test]
@@ -218,7 +207,7 @@ fn each_process_has_a_lane_with_all_of_the_time() {
     let windows = [vec![("main;x", 2), ("main;y", 2)], vec![("main;x", 3)]];
     let profile = owned(profile(&windows), &[7, 8, 7]);
     let (tree, chart) = super::tree(&profile, &Style::default()).expect("it has windows");
-    let frame = |depth, name: &str, right, weight| (depth, name.to_owned(), 0, right, weight);
+    let frame = |depth, name, right, weight| frame(depth, name, (0, right), weight);
     assert_eq!(
         frames(&tree, &chart),
         [
@@ -243,21 +232,14 @@ fn each_process_has_a_lane_with_all_of_the_time() {
 #[test]
 fn a_thread_that_changes_its_name_has_one_lane() {
     let mut profile = profile(&[vec![("main;x", 2), ("main;y", 3), ("main;z", 1)]]);
-    let labels = [("before", 7), ("after", 7), ("other", 8)].map(|(name, tid)| {
-        profile.labels(Labels {
-            process: Some("sh".to_owned()),
-            comm: Some(name.to_owned()),
-            pid: Some(1),
-            tid: Some(tid),
-            ..Labels::default()
-        })
+    let labels = [("before", 7), ("after", 7), ("other", 8)].map(|(name, tid)| Labels {
+        process: Some("sh".to_owned()),
+        comm: Some(name.to_owned()),
+        pid: Some(1),
+        tid: Some(tid),
+        ..Labels::default()
     });
-    profile.change_samples(|place, sample| {
-        Some(Sample {
-            labels: labels[place],
-            ..sample
-        })
-    });
+    label(&mut profile, labels.into_iter());
     let (tree, chart) = super::tree(&profile, &Style::default()).expect("it has windows");
     let lanes: Vec<(&str, u64)> = (chart.lanes.iter())
         .map(|(first, _)| (tree.name(&tree.nodes[*first]), chart.weights[*first]))
