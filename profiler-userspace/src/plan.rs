@@ -87,6 +87,59 @@ pub struct Plan {
     pub max_overhead: Option<f64>,
 }
 
+#[cfg(test)]
+impl Plan {
+    /// On-CPU samples of all stacks, without any output.
+    pub(crate) fn usual(target: Target, sampling: Sampling) -> Self {
+        Self {
+            target,
+            launch: None,
+            cpus: None,
+            events: vec![Event {
+                probe: Probe::OnCpu,
+                perf_event: PerfEventChoice::Auto,
+                varies: false,
+                sampling,
+                outputs: Vec::new(),
+            }],
+            duration: None,
+            window: None,
+            live: false,
+            service: None,
+            resolution: None,
+            opens: false,
+            capture: Capture {
+                user_stacks: true,
+                call_graph: CallGraph::Auto,
+                kernel_stacks: true,
+                runtimes: true,
+                guess: true,
+                include_idle: false,
+                include_self: false,
+                per_thread: false,
+                per_cpu: false,
+                label_frames: LabelFrames {
+                    threads: false,
+                    cpus: false,
+                },
+                root_per: None,
+            },
+            title: None,
+            selection: Selection::default(),
+            naming: Naming::default(),
+            servers: Servers::default(),
+            style: Style::default(),
+            source: Vec::new(),
+            colors: None,
+            children: Children::None,
+            run_as: None,
+            verbosity: Verbosity::default(),
+            memory: MemoryLimits::default(),
+            max_overhead: None,
+        }
+    }
+}
+
 /// One thing that is recorded, into a profile of its own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {

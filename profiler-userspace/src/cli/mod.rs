@@ -144,7 +144,7 @@ fn read(arguments: &[OsString], stdout_is_terminal: bool) -> Result<Task, Exit> 
             render::build(*args, stdout_is_terminal).map(|rendering| Task::Render(rendering.into()))
         }
         Some(Command::Top(mut args)) => {
-            args.live.live = true;
+            args.live = true;
             plan::build(*args, stdout_is_terminal, None).map(|plan| Task::Record(plan.into()))
         }
         Some(Command::Service(args)) => return service(*args, stdout_is_terminal),
@@ -189,14 +189,12 @@ fn service(args: service::ServiceArgs, stdout_is_terminal: bool) -> Result<Task,
             "a service runs no command; leave out what is behind `--`, or record without `service`",
         ));
     }
-    let plan = service
-        .service(record.windows.window.take())
-        .and_then(|service| {
-            if record.takes_samples()? {
-                record.sampling.settle_rate(service::USUAL_HZ);
-            }
-            plan::build(record, stdout_is_terminal, Some(service))
-        });
+    let plan = service.service(record.window.take()).and_then(|service| {
+        if record.takes_samples()? {
+            record.sampling.settle_rate(service::USUAL_HZ);
+        }
+        plan::build(record, stdout_is_terminal, Some(service))
+    });
     match plan {
         Ok(plan) if checks => Ok(Task::Check(plan.into())),
         Ok(plan) => Ok(Task::Record(plan.into())),

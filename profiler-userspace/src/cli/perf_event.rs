@@ -7,53 +7,44 @@
 
 use std::borrow::Cow;
 
-use crate::plan::{PerfEvent, PerfEventKind};
+use crate::plan::PerfEvent;
+use crate::plan::PerfEventKind::{self, Hardware, HardwareCache, Raw, Software};
 
 /// Canonical name, other names for it, family, number.
 type Row = (&'static str, &'static [&'static str], PerfEventKind, u64);
 
 /// Left out: `dummy` and `bpf-output`, which never count anything.
 const NAMED: &[Row] = &[
-    ("cycles", &["cpu-cycles"], PerfEventKind::Hardware, 0),
-    ("instructions", &[], PerfEventKind::Hardware, 1),
-    ("cache-references", &[], PerfEventKind::Hardware, 2),
-    ("cache-misses", &[], PerfEventKind::Hardware, 3),
-    (
-        "branches",
-        &["branch-instructions"],
-        PerfEventKind::Hardware,
-        4,
-    ),
-    ("branch-misses", &[], PerfEventKind::Hardware, 5),
-    ("bus-cycles", &[], PerfEventKind::Hardware, 6),
+    ("cycles", &["cpu-cycles"], Hardware, 0),
+    ("instructions", &[], Hardware, 1),
+    ("cache-references", &[], Hardware, 2),
+    ("cache-misses", &[], Hardware, 3),
+    ("branches", &["branch-instructions"], Hardware, 4),
+    ("branch-misses", &[], Hardware, 5),
+    ("bus-cycles", &[], Hardware, 6),
     (
         "stalled-cycles-frontend",
         &["idle-cycles-frontend"],
-        PerfEventKind::Hardware,
+        Hardware,
         7,
     ),
     (
         "stalled-cycles-backend",
         &["idle-cycles-backend"],
-        PerfEventKind::Hardware,
+        Hardware,
         8,
     ),
-    ("ref-cycles", &[], PerfEventKind::Hardware, 9),
-    ("cpu-clock", &[], PerfEventKind::Software, 0),
-    ("task-clock", &[], PerfEventKind::Software, 1),
-    ("page-faults", &["faults"], PerfEventKind::Software, 2),
-    ("context-switches", &["cs"], PerfEventKind::Software, 3),
-    (
-        "cpu-migrations",
-        &["migrations"],
-        PerfEventKind::Software,
-        4,
-    ),
-    ("minor-faults", &[], PerfEventKind::Software, 5),
-    ("major-faults", &[], PerfEventKind::Software, 6),
-    ("alignment-faults", &[], PerfEventKind::Software, 7),
-    ("emulation-faults", &[], PerfEventKind::Software, 8),
-    ("cgroup-switches", &[], PerfEventKind::Software, 11),
+    ("ref-cycles", &[], Hardware, 9),
+    ("cpu-clock", &[], Software, 0),
+    ("task-clock", &[], Software, 1),
+    ("page-faults", &["faults"], Software, 2),
+    ("context-switches", &["cs"], Software, 3),
+    ("cpu-migrations", &["migrations"], Software, 4),
+    ("minor-faults", &[], Software, 5),
+    ("major-faults", &[], Software, 6),
+    ("alignment-faults", &[], Software, 7),
+    ("emulation-faults", &[], Software, 8),
+    ("cgroup-switches", &[], Software, 11),
 ];
 
 const LOAD: u64 = 0;
@@ -173,7 +164,7 @@ fn cache(name: &str) -> Option<PerfEvent> {
                 {
                     return Some(PerfEvent {
                         name: Cow::Owned(format!("{cache}{}", suffixes[0])),
-                        kind: PerfEventKind::HardwareCache,
+                        kind: HardwareCache,
                         config: number | op << 8 | u64::from(missed) << 16,
                     });
                 }
@@ -191,7 +182,7 @@ fn raw(name: &str) -> Option<PerfEvent> {
     }
     Some(PerfEvent {
         name: Cow::Owned(name.to_owned()),
-        kind: PerfEventKind::Raw,
+        kind: Raw,
         config: u64::from_str_radix(digits, 16).ok()?,
     })
 }
@@ -269,9 +260,9 @@ pub(super) fn list() -> String {
         "Events of the processor, where it has counters:\n{}; of its caches: {} with -loads, \
          -load-misses, -stores, -store-misses, -prefetches or -prefetch-misses; rNNN for the number \
          in its manual.\n\nEvents of the kernel, everywhere:\n{}.",
-        of(PerfEventKind::Hardware),
+        of(Hardware),
         caches.join(", "),
-        of(PerfEventKind::Software),
+        of(Software),
     )
 }
 
@@ -282,61 +273,31 @@ mod tests {
     #[test]
     fn event_names_and_aliases_mean_what_they_mean_to_perf() {
         for (typed, kind, config, canonical) in [
-            ("cycles", PerfEventKind::Hardware, 0, "cycles"),
-            ("cpu-cycles", PerfEventKind::Hardware, 0, "cycles"),
-            ("branch-misses", PerfEventKind::Hardware, 5, "branch-misses"),
-            ("ref-cycles", PerfEventKind::Hardware, 9, "ref-cycles"),
-            ("cs", PerfEventKind::Software, 3, "context-switches"),
-            ("faults", PerfEventKind::Software, 2, "page-faults"),
-            (
-                "cgroup-switches",
-                PerfEventKind::Software,
-                11,
-                "cgroup-switches",
-            ),
+            ("cycles", Hardware, 0, "cycles"),
+            ("cpu-cycles", Hardware, 0, "cycles"),
+            ("branch-misses", Hardware, 5, "branch-misses"),
+            ("ref-cycles", Hardware, 9, "ref-cycles"),
+            ("cs", Software, 3, "context-switches"),
+            ("faults", Software, 2, "page-faults"),
+            ("cgroup-switches", Software, 11, "cgroup-switches"),
             (
                 "L1-dcache-load-misses",
-                PerfEventKind::HardwareCache,
+                HardwareCache,
                 0x1_0000,
                 "L1-dcache-load-misses",
             ),
-            (
-                "l1d-loads",
-                PerfEventKind::HardwareCache,
-                0,
-                "L1-dcache-loads",
-            ),
+            ("l1d-loads", HardwareCache, 0, "L1-dcache-loads"),
             (
                 "LLC-store-misses",
-                PerfEventKind::HardwareCache,
+                HardwareCache,
                 0x1_0102,
                 "LLC-store-misses",
             ),
-            (
-                "llc-misses",
-                PerfEventKind::HardwareCache,
-                0x1_0002,
-                "LLC-load-misses",
-            ),
-            (
-                "dTLB-prefetches",
-                PerfEventKind::HardwareCache,
-                0x203,
-                "dTLB-prefetches",
-            ),
-            (
-                "branch-loads",
-                PerfEventKind::HardwareCache,
-                5,
-                "branch-loads",
-            ),
-            (
-                "node-stores",
-                PerfEventKind::HardwareCache,
-                0x106,
-                "node-stores",
-            ),
-            ("r1A8", PerfEventKind::Raw, 0x1a8, "r1A8"),
+            ("llc-misses", HardwareCache, 0x1_0002, "LLC-load-misses"),
+            ("dTLB-prefetches", HardwareCache, 0x203, "dTLB-prefetches"),
+            ("branch-loads", HardwareCache, 5, "branch-loads"),
+            ("node-stores", HardwareCache, 0x106, "node-stores"),
+            ("r1A8", Raw, 0x1a8, "r1A8"),
         ] {
             let perf_event = parse(typed).unwrap_or_else(|refusal| panic!("{typed}: {refusal}"));
             assert_eq!(

@@ -12,7 +12,7 @@ use anyhow::{Result, anyhow, bail, ensure};
 use super::event_spec::EventSpec;
 use super::flags::{LookArgs, NameArgs, OutputArgs};
 use super::off_cpu::Asked;
-use super::record::{KernelNameArgs, LiveArgs, RecordArgs, SamplingArgs, ScopeArgs, StackArgs};
+use super::record::{RecordArgs, SamplingArgs, ScopeArgs, StackArgs};
 use super::value::{self, Ids, shell_word};
 use crate::debuginfod::Servers;
 use crate::output::sink::DEFAULT_FILE;
@@ -50,12 +50,12 @@ pub(super) fn build(
         stacks,
         output,
         chart,
-        windows,
+        window,
         select,
         names,
-        of_kernel,
+        kernel_lines,
         look,
-        live: LiveArgs { live },
+        live,
         running,
     } = args;
     let asked = off_cpu.asked()?;
@@ -117,7 +117,7 @@ pub(super) fn build(
     };
     let outputs = match unwritten {
         Some(unwritten) => unwritten
-            .refuse(&output, &windows, &chart, &of_kernel, &off_cpu)
+            .refuse(&output, window, &chart, kernel_lines, &off_cpu)
             .map(|()| vec![Vec::new(); specs.len().max(1)])?,
         None => events::outputs(&specs, &output, stdout_is_terminal)?,
     };
@@ -126,7 +126,7 @@ pub(super) fn build(
         let event = events::beside(waits, off_cpu.outputs_beside(), &mut events)?;
         events.push(event);
     }
-    if windows.window.is_some() {
+    if window.is_some() {
         refusal::with_window(&events, &chart)?;
     }
     if running.max_overhead.is_some() {
@@ -154,6 +154,10 @@ pub(super) fn build(
     check_source(&output, outputs())?;
     let servers = servers(names.debuginfod.as_deref())?;
     let usual = naming_for(names, &output).within(all_memory);
+    ensure!(
+        !(kernel_lines && stacks.user_stacks_only),
+        "--kernel-lines is for kernel stacks, and -U leaves them out; keep one of them"
+    );
     Ok(Plan {
         target,
         children,
@@ -164,7 +168,7 @@ pub(super) fn build(
         cpus: scope.cpu.map(|cpus| cpus.0),
         events,
         duration,
-        window: windows.window,
+        window,
         live,
         service,
         resolution: chart.recorded(),
@@ -174,8 +178,8 @@ pub(super) fn build(
         selection,
         servers,
         naming: Naming {
-            kernel_lines: kernel_lines(&of_kernel, &stacks)?,
-            joins_lines: usual.joins_lines && !of_kernel.kernel_lines,
+            kernel_lines,
+            joins_lines: usual.joins_lines && !kernel_lines,
             ..usual
         },
         style,
@@ -346,15 +350,6 @@ fn capture(stacks: &StackArgs, events: &[Event], is_chart: bool) -> Result<Captu
         runtimes: !stacks.no_runtimes,
         guess: !stacks.no_guess,
     })
-}
-
-/// Whether lines of the kernel's frames are wanted.
-fn kernel_lines(of_kernel: &KernelNameArgs, stacks: &StackArgs) -> Result<bool> {
-    ensure!(
-        !(of_kernel.kernel_lines && stacks.user_stacks_only),
-        "--kernel-lines is for kernel stacks, and -U leaves them out; keep one of them"
-    );
-    Ok(of_kernel.kernel_lines)
 }
 
 pub(super) fn servers(given: Option<&str>) -> Result<Servers> {

@@ -40,18 +40,24 @@ pub(super) struct RecordArgs {
     pub(super) output: OutputArgs,
     #[command(flatten)]
     pub(super) chart: ChartArgs,
-    #[command(flatten)]
-    pub(super) windows: WindowArgs,
+    /// Write a window of the raw recording every 10s, 1m ...; `render --from --to` picks some
+    #[arg(
+        long, value_name = "DURATION", value_parser = value::window, allow_negative_numbers = true,
+        help_heading = "Output"
+    )]
+    pub(super) window: Option<Duration>,
     #[command(flatten)]
     pub(super) select: SelectArgs,
     #[command(flatten)]
     pub(super) names: NameArgs,
-    #[command(flatten)]
-    pub(super) of_kernel: KernelNameArgs,
+    /// Show file and line of kernel frames (needs this kernel's debug information, or --debuginfod)
+    #[arg(long, help_heading = "Names")]
+    pub(super) kernel_lines: bool,
     #[command(flatten)]
     pub(super) look: LookArgs,
-    #[command(flatten)]
-    pub(super) live: LiveArgs,
+    /// Show it on the terminal while it goes on, as `flame-bpf top` does; `s` saves what is seen
+    #[arg(long, help_heading = "Output")]
+    pub(super) live: bool,
     #[command(flatten)]
     pub(super) running: RunningArgs,
 }
@@ -214,30 +220,6 @@ pub(super) struct StackArgs {
 
 fn root_per(text: &str) -> Result<CgroupPart, String> {
     cgroup_part(text).ok_or_else(|| "say container, unit, pod or cgroup".to_owned())
-}
-
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Output")]
-pub(super) struct WindowArgs {
-    /// Write a window of the raw recording every 10s, 1m ...; `render --from --to` picks some
-    #[arg(long, value_name = "DURATION", value_parser = value::window, allow_negative_numbers = true)]
-    pub(super) window: Option<Duration>,
-}
-
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Output")]
-pub(super) struct LiveArgs {
-    /// Show it on the terminal while it goes on, as `flame-bpf top` does; `s` saves what is seen
-    #[arg(long)]
-    pub(super) live: bool,
-}
-
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Names")]
-pub(super) struct KernelNameArgs {
-    /// Show file and line of kernel frames (needs this kernel's debug information, or --debuginfod)
-    #[arg(long)]
-    pub(super) kernel_lines: bool,
 }
 
 #[derive(Debug, clap::Args)]

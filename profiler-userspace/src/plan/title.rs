@@ -171,60 +171,9 @@ fn ranges(sorted: &[u32]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::Style;
-    use crate::plan::{
-        CallGraph, Capture, Children, MemoryLimits, PerfEventChoice, PerfEventKind, Verbosity,
-    };
+    use crate::plan::PerfEventKind;
     use crate::probe::{Probe, Wakers};
-    use crate::profile::LabelFrames;
-    use crate::profile::select::Selection;
     use profiler_common::abi::States;
-
-    fn plan(target: Target, sampling: Sampling) -> Plan {
-        Plan {
-            target,
-            launch: None,
-            cpus: None,
-            events: vec![Event {
-                probe: Probe::OnCpu,
-                perf_event: PerfEventChoice::Auto,
-                varies: false,
-                sampling,
-                outputs: Vec::new(),
-            }],
-            duration: None,
-            window: None,
-            live: false,
-            service: None,
-            resolution: None,
-            opens: false,
-            capture: Capture {
-                user_stacks: true,
-                call_graph: CallGraph::Auto,
-                kernel_stacks: true,
-                runtimes: true,
-                guess: true,
-                include_idle: false,
-                include_self: false,
-                per_thread: false,
-                per_cpu: false,
-                label_frames: LabelFrames::default(),
-                root_per: None,
-            },
-            title: None,
-            selection: Selection::default(),
-            naming: crate::symbolize::Naming::default(),
-            servers: crate::debuginfod::Servers::default(),
-            style: Style::default(),
-            source: Vec::new(),
-            colors: None,
-            children: Children::None,
-            run_as: None,
-            verbosity: Verbosity::default(),
-            memory: MemoryLimits::default(),
-            max_overhead: None,
-        }
-    }
 
     fn title(plan: &Plan, perf_event: &PerfEvent, elapsed_ms: u64) -> String {
         let facts = TitleFacts {
@@ -255,7 +204,7 @@ mod tests {
             ),
             (Target::All, "whole machine"),
         ] {
-            let title = title(&plan(target, HZ), &PerfEvent::CPU_CLOCK, 10_003);
+            let title = title(&Plan::usual(target, HZ), &PerfEvent::CPU_CLOCK, 10_003);
             assert_eq!(
                 title,
                 format!("on-CPU: {expected}, cpu-clock 99 Hz, 10 s, host web1")
@@ -285,7 +234,7 @@ mod tests {
             (&faults, Sampling::Period(1), "page-faults", "every one"),
             (&faults, Sampling::Period(10), "page-faults", "one in 10"),
         ] {
-            let title = title(&plan(Target::All, sampling), perf_event, 540);
+            let title = title(&Plan::usual(Target::All, sampling), perf_event, 540);
             assert_eq!(
                 title,
                 format!("{subject}: whole machine, {rate}, 0.5 s, host web1")
@@ -313,7 +262,7 @@ mod tests {
                  of each thread in 2ms, ",
             ),
         ] {
-            let mut plan = plan(Target::All, HZ);
+            let mut plan = Plan::usual(Target::All, HZ);
             plan.events[0].probe = Probe::OffCpu(waits);
             let title = title(&plan, &PerfEvent::CPU_CLOCK, 1_000);
             assert_eq!(
@@ -328,7 +277,7 @@ mod tests {
         for (cpus, expected) in [(vec![3], "CPU 3"), (vec![0, 1, 2, 8], "CPUs 0-2,8")] {
             let plan = Plan {
                 cpus: Some(cpus),
-                ..plan(Target::All, HZ)
+                ..Plan::usual(Target::All, HZ)
             };
             let title = title(&plan, &PerfEvent::CYCLES, 1_000);
             assert_eq!(
@@ -347,7 +296,7 @@ mod tests {
         ] {
             let plan = Plan {
                 launch: launch.clone(),
-                ..plan(target, HZ)
+                ..Plan::usual(target, HZ)
             };
             let title = title(&plan, &PerfEvent::CYCLES, 61_000);
             assert_eq!(
@@ -362,7 +311,7 @@ mod tests {
         let launch = Some(vec!["ä".repeat(COMMAND_LENGTH + 1).into()]);
         let plan = Plan {
             launch,
-            ..plan(Target::Launched, HZ)
+            ..Plan::usual(Target::Launched, HZ)
         };
         let cut = format!("on-CPU: {}…, ", "ä".repeat(COMMAND_LENGTH));
         assert!(title(&plan, &PerfEvent::CYCLES, 1_000).starts_with(&cut));

@@ -40,6 +40,13 @@ fn tip(line: &str) -> String {
     tip
 }
 
+#[track_caller]
+fn assert_tips(tips: &[(&str, &str)]) {
+    for (typed, ours) in tips {
+        assert_eq!(tip(typed), *ours, "{typed}");
+    }
+}
+
 #[test]
 fn the_d_flag_of_bcc_is_answered() {
     for (typed, ours) in [
@@ -80,7 +87,7 @@ fn a_wrong_duration_is_reported_as_such() {
 
 #[test]
 fn flags_of_perf_are_answered() {
-    for (typed, ours) in [
+    assert_tips(&[
         ("-g -p 185", "flame-bpf -p 185"),
         ("-F 99 -ag -- sleep 10", "flame-bpf -a -F 99 -- sleep 10"),
         (
@@ -92,14 +99,12 @@ fn flags_of_perf_are_answered() {
         ("--all-cpus 10", "flame-bpf -a 10"),
         ("-e cycles:pp -p 185", "flame-bpf -e cycles -p 185"),
         ("-k -p 185 10", "flame-bpf -K -p 185 10"),
-    ] {
-        assert_eq!(tip(typed), ours, "{typed}");
-    }
+    ]);
 }
 
 #[test]
 fn flags_of_py_spy_and_of_container_tools_are_answered() {
-    for (typed, ours) in [
+    assert_tips(&[
         ("--native -p 185", "flame-bpf -p 185"),
         ("--subprocesses -p 185", "flame-bpf --children -p 185"),
         ("--memory -p 185", "flame-bpf --alloc -p 185"),
@@ -107,10 +112,8 @@ fn flags_of_py_spy_and_of_container_tools_are_answered() {
             "--format speedscope -p 185",
             "flame-bpf -p PID -d 10 -o profile.speedscope.json",
         ),
-    ] {
-        assert_eq!(tip(typed), ours, "{typed}");
-    }
-    for (typed, ours) in [
+    ]);
+    assert_tips(&[
         ("--native", "flame-bpf"),
         ("-i 1ms -p 185", "flame-bpf -p 185"),
         (
@@ -118,9 +121,7 @@ fn flags_of_py_spy_and_of_container_tools_are_answered() {
             "flame-bpf service --parca http://localhost:7070",
         ),
         ("--profiling-cpu-sampling-frequency=19", "flame-bpf -F 19"),
-    ] {
-        assert_eq!(tip(typed), ours, "{typed}");
-    }
+    ]);
     for line in ["--cgroupmap web -a 1", "-G web -a"] {
         let said = said(line);
         assert!(said.contains("--cgroup PATH"), "{line}: {said}");
@@ -147,7 +148,7 @@ fn misspelled_commands_are_answered_and_recordings_rendered() {
 
 #[test]
 fn verbs_of_other_tools_are_answered() {
-    for (typed, ours) in [
+    assert_tips(&[
         ("record -g -p 185", "flame-bpf -p 185"),
         (
             "record -F 99 -a -g -- sleep 60",
@@ -170,14 +171,12 @@ fn verbs_of_other_tools_are_answered() {
         ("record -p nginx", "flame-bpf -p PID -d 10"),
         ("report --stdio", "flame-bpf -p PID -d 10"),
         ("script", "flame-bpf -a -d 10 -o stacks.folded"),
-    ] {
-        assert_eq!(tip(typed), ours, "{typed}");
-    }
+    ]);
 }
 
 #[test]
 fn names_of_bcc_tools_are_answered() {
-    for (typed, ours) in [
+    assert_tips(&[
         (
             "offcputime -df -p 185 30",
             "flame-bpf -f --off-cpu --delimited -p 185 30",
@@ -199,9 +198,7 @@ fn names_of_bcc_tools_are_answered() {
             "trace -s -p 185",
             "flame-bpf --syscalls=latency -p PID -d 10",
         ),
-    ] {
-        assert_eq!(tip(typed), ours, "{typed}");
-    }
+    ]);
     assert!(said("offcputime -df 10").contains("offcputime is --off-cpu here"));
 }
 
@@ -269,14 +266,12 @@ fn arguments_of_a_launched_command_are_not_parsed() {
 
 #[test]
 fn flags_that_are_nearly_ours_are_told() {
-    for (typed, ours) in [
+    assert_tips(&[
         ("--dur 5", "flame-bpf --duration 5"),
         ("--freqency 99 -p 1", "flame-bpf --freq 99 -p 1"),
         ("--outptu x.svg", "flame-bpf --output x.svg"),
         ("--per-thraed -p 1", "flame-bpf --per-thread -p 1"),
-    ] {
-        assert_eq!(tip(typed), ours, "{typed}");
-    }
+    ]);
     assert!(said("--dur 5").contains("there is no --dur; --duration comes near"));
     // Several begin so, and nothing is near.
     for typed in ["--off 5", "--xyzzy"] {

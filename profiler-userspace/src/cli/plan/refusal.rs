@@ -2,17 +2,17 @@
 //!
 //! In: flags that are right one by one. Out: nothing, or a sentence that names the one to leave out.
 
-use super::{KernelNameArgs, OutputArgs, SamplingArgs, ScopeArgs, StackArgs};
+use super::{OutputArgs, SamplingArgs, ScopeArgs, StackArgs};
 use crate::cli::chart::ChartArgs;
 use crate::cli::event_spec::EventSpec;
 use crate::cli::flags::first_given;
 use crate::cli::off_cpu::OffCpuArgs;
-use crate::cli::record::WindowArgs;
 use crate::plan::{Event, Output};
 use crate::probe::{Probe, Waits};
 use crate::profile::select::{Selection, Who};
 use crate::raw_recording;
 use anyhow::{Result, bail, ensure};
+use std::time::Duration;
 
 /// Probes of calls are recorded alone, without perf events.
 pub(super) fn perf_event(flag: &str, sampling: &SamplingArgs) -> Result<()> {
@@ -142,9 +142,9 @@ impl Unwritten {
     pub(super) fn refuse(
         &self,
         output: &OutputArgs,
-        windows: &WindowArgs,
+        window: Option<Duration>,
         chart: &ChartArgs,
-        of_kernel: &KernelNameArgs,
+        kernel_lines: bool,
         off_cpu: &OffCpuArgs,
     ) -> Result<()> {
         let written = [
@@ -153,7 +153,7 @@ impl Unwritten {
             ("--report", output.text.is_on_stdout(&[])),
             ("--open", output.open),
             ("--source", !output.source.is_empty()),
-            ("--window", windows.window.is_some()),
+            ("--window", window.is_some()),
             ("--flamechart", chart.flamechart),
             ("--resolution", chart.resolution.is_some()),
         ];
@@ -171,7 +171,7 @@ impl Unwritten {
             "--off-cpu-output writes a file, and {what} writes none; {of_off_cpu}"
         );
         ensure!(
-            !of_kernel.kernel_lines,
+            !kernel_lines,
             "--kernel-lines takes longer than {what} may; {of_lines}"
         );
         Ok(())

@@ -4,10 +4,9 @@ mod probes;
 
 use super::*;
 use crate::output::{CalleeOrder, MinWidth, Palette, TextStyle};
-use crate::plan::{CallGraph, Event, PerfEvent, PerfEventChoice, Sampling};
+use crate::plan::{Event, PerfEvent, PerfEventChoice, Sampling};
 use crate::probe::{Probe, ThreadKind, Waits, Wakers};
 use crate::profile::LabelFrames;
-use crate::profile::select::Selection;
 use clap::Parser as _;
 use profiler_common::abi::TaskState;
 
@@ -41,6 +40,15 @@ fn refusal(line: &str) -> String {
     }
 }
 
+/// Asserts that lines are refused, each with its answer.
+#[track_caller]
+fn assert_refused(cases: &[(&str, &str)]) {
+    for (line, answer) in cases {
+        let refusal = refusal(line);
+        assert!(refusal.contains(answer), "{line}: {refusal}");
+    }
+}
+
 fn words(words: &[&str]) -> Option<Vec<OsString>> {
     Some(words.iter().map(OsString::from).collect())
 }
@@ -68,55 +76,11 @@ fn a_recording_shows_what_is_selected_and_raw_recordings_keep_all() {
 
 #[test]
 fn without_flags_the_whole_machine_is_recorded_until_ctrl_c() {
-    let expected = Plan {
-        max_overhead: None,
-        target: Target::All,
-        launch: None,
-        cpus: None,
-        events: vec![Event {
-            varies: false,
-            probe: Probe::OnCpu,
-            perf_event: PerfEventChoice::Auto,
-            sampling: Sampling::Frequency(99),
-            outputs: vec![file("flamegraph.svg", Format::SVG)],
-        }],
-        children: Children::None,
-        run_as: None,
-        duration: None,
-        window: None,
-        live: false,
-        service: None,
-        resolution: None,
-        opens: false,
-        capture: Capture {
-            user_stacks: true,
-            call_graph: CallGraph::Auto,
-            kernel_stacks: true,
-            runtimes: true,
-            guess: true,
-            include_idle: false,
-            include_self: false,
-            per_thread: false,
-            per_cpu: false,
-            label_frames: LabelFrames {
-                threads: false,
-                cpus: false,
-            },
-            root_per: None,
-        },
-        title: None,
-        selection: Selection::default(),
-        naming: Naming::default(),
-        servers: Servers::default(),
+    let mut expected = Plan {
         style: usual_style(),
-        source: Vec::new(),
-        colors: None,
-        verbosity: Verbosity {
-            quiet: false,
-            verbose: 0,
-        },
-        memory: MemoryLimits::default(),
+        ..Plan::usual(Target::All, Sampling::Frequency(99))
     };
+    expected.events[0].outputs = vec![file("flamegraph.svg", Format::SVG)];
     assert_eq!(plan(""), expected);
     assert_eq!(plan("-a"), expected);
 }
