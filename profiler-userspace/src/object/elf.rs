@@ -162,12 +162,7 @@ impl Elf {
                 wide: header.is_class_64(),
                 endian,
             },
-            segments: Segments::default(),
-            build_id: None,
-            symbols: None,
-            dynamic_symbols: None,
-            code: Vec::new(),
-            debug: Debug::default(),
+            ..Self::outline(Segments::default(), None)
         };
         for segment in header.program_headers(endian, data).unwrap_or_default() {
             if segment.p_type(endian) == PT_LOAD {

@@ -94,7 +94,11 @@ struct Parts {
 impl Parts {
     /// Those of a name. One whose brackets do not match is one part.
     fn of(name: &str, cut: &str) -> Self {
-        Reader::new(cut).read(name).unwrap_or_else(|| Self {
+        let reader = Reader {
+            cut,
+            ..Reader::default()
+        };
+        reader.read(name).unwrap_or_else(|| Self {
             text: name.to_owned(),
             begins: Vec::new(),
         })
@@ -102,6 +106,7 @@ impl Parts {
 }
 
 /// Reads a name from its beginning to its end.
+#[derive(Default)]
 struct Reader<'a> {
     cut: &'a str,
     text: String,
@@ -116,19 +121,7 @@ struct Reader<'a> {
     in_type: bool,
 }
 
-impl<'a> Reader<'a> {
-    fn new(cut: &'a str) -> Self {
-        Self {
-            cut,
-            text: String::new(),
-            begins: Vec::new(),
-            kept: Vec::new(),
-            left_out: Vec::new(),
-            nested: 0,
-            in_type: false,
-        }
-    }
-
+impl Reader<'_> {
     fn read(mut self, name: &str) -> Option<Parts> {
         let mut rest = name;
         let mut before = ' ';
