@@ -350,6 +350,7 @@ fn without_numbers(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::fold::parse;
     use crate::profile::{Mapping, Unit, Window};
 
     use proptest::prelude::*;
@@ -392,40 +393,40 @@ mod tests {
     fn interpreted_functions_keep_their_file() {
         let kind = FrameKind::Interpreted(RuntimeKind::CPython);
         let stable = |name: &str| {
-            let name = name.to_owned();
-            let frame = Frame { name, kind };
+            let frame = Frame::new(name, kind);
             Matching::default().stable(&frame).into_owned()
         };
         assert_eq!(stable("<module> (a.py:1)"), "<module> (a.py)");
         assert_eq!(stable("f.part.0 (b)"), "f.part.0 (b)");
     }
 
+    /// The stable name of a function in two profiles, of a stack for each of these names.
+    fn matched(runtime: RuntimeKind, sides: [[&str; 4]; 2]) -> impl Fn(&str) -> String {
+        let short = runtime.short();
+        let sides = sides.map(|names| {
+            let lines = names.map(|name| format!("app;{name}_[{short}] 1\n"));
+            vec![parse(lines.concat().as_bytes(), Unit::Samples).unwrap()]
+        });
+        let matching = Matching::new(&sides);
+        let kind = FrameKind::Interpreted(runtime);
+        move |name| matching.stable(&Frame::new(name, kind)).into_owned()
+    }
+
     #[test]
     fn a_script_is_known_by_its_functions_where_its_name_has_changed() {
-        let side = |names: &[&str]| {
-            let text: String = (names.iter())
-                .map(|name| format!("py;{name}_[py] 1\n"))
-                .collect();
-            vec![crate::profile::fold::parse(text.as_bytes(), Unit::Samples).unwrap()]
-        };
-        let before = side(&[
+        let before = [
             "<module> (app.py:1)",
             "<genexpr> (app.py:7)",
             "<module> (lib.py:1)",
             "<module> (old.py:1)",
-        ]);
-        let after = side(&[
+        ];
+        let after = [
             "<module> (app2.py:1)",
             "<genexpr> (app2.py:9)",
             "<module> (lib.py:1)",
             "run (new.py:4)",
-        ]);
-        let matching = Matching::new(&[before, after]);
-        let stable = |name: &str| {
-            let name = name.to_owned();
-            let kind = FrameKind::Interpreted(RuntimeKind::CPython);
-            matching.stable(&Frame { name, kind }).into_owned()
-        };
+        ];
+        let stable = matched(RuntimeKind::CPython, [before, after]);
         assert_eq!(stable("<module> (app2.py:1)"), "<module> (app.py)");
         assert_eq!(
             stable("<genexpr> (app2.py:9)"),
@@ -438,19 +439,9 @@ mod tests {
 
     #[test]
     fn a_class_is_known_by_its_methods_where_its_name_has_changed() {
-        let side = |names: &[&str]| {
-            let text: String = (names.iter())
-                .map(|name| format!("java;{name}_[java] 1\n"))
-                .collect();
-            vec![crate::profile::fold::parse(text.as_bytes(), Unit::Samples).unwrap()]
-        };
         let before = ["Burn.main", "Burn.fib", "shop.Cart.add(int)", "A.<init>"];
         let after = ["Burn2.main", "Burn2.fib", "shop.Cart.add(int)", "B.<init>"];
-        let matching = Matching::new(&[side(&before), side(&after)]);
-        let stable = |name: &str| {
-            let name = name.to_owned();
-            matching.stable(&Frame { name, kind: JAVA }).into_owned()
-        };
+        let stable = matched(RuntimeKind::HotSpot, [before, after]);
         for (after, before) in after.into_iter().zip(before).take(3) {
             assert_eq!(stable(after), before);
         }
@@ -483,11 +474,7 @@ mod tests {
             ("[libnew.so.1+0x1f]", "[libnew.so]"),
             ("[libsilent.so.1+0x1f]", "[libsilent.so]"),
         ] {
-            let name = name.to_owned();
-            let frame = Frame {
-                name,
-                kind: FrameKind::User,
-            };
+            let frame = Frame::new(name, FrameKind::User);
             assert_eq!(same.stable(&frame), stable);
         }
     }

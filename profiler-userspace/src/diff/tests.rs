@@ -10,13 +10,9 @@ fn recording(stacks: &[(&str, f64)], windows: usize, unit: Unit, seed: u64) -> P
     let mut frames = FrameProfile::new(Profile::new(unit.clone(), Window::default()));
     let mut places = Vec::new();
     for (stack, weight) in stacks {
-        let frame = |(depth, name): (usize, &str)| Frame {
-            name: name.to_owned(),
-            kind: if depth == 0 {
-                FrameKind::Process
-            } else {
-                FrameKind::User
-            },
+        let frame = |(depth, name): (usize, &str)| match depth {
+            0 => Frame::new(name, FrameKind::Process),
+            _ => Frame::new(name, FrameKind::User),
         };
         let stack: Vec<Frame> = stack.split(';').enumerate().map(frame).collect();
         for window in 0..windows {
@@ -29,21 +25,13 @@ fn recording(stacks: &[(&str, f64)], windows: usize, unit: Unit, seed: u64) -> P
         }
     }
     let mut profile = frames.into_profile();
-    let samples: Vec<Sample> = profile.samples().to_vec();
-    profile.clear();
-    for (sample, window) in samples.into_iter().zip(places) {
-        let window = WindowIndex(window as u32);
-        profile.push(Sample { window, ..sample });
-    }
+    profile.change_samples(|place, sample| {
+        let window = WindowIndex(places[place] as u32);
+        Some(Sample { window, ..sample })
+    });
     let length = Duration::from_millis(500);
     profile.windows = (0..windows as u32)
-        .map(|index| WindowTotals {
-            window: Window {
-                start: length * index,
-                end: length * (index + 1),
-            },
-            ..WindowTotals::default()
-        })
+        .map(|index| WindowTotals::nth(length, index))
         .collect();
     profile.origin.period_ns = Some(1_000_000);
     profile
@@ -81,6 +69,27 @@ const AFTER: &[(&str, f64)] = &[
     ("p;main;send", 230.0),
 ];
 
+/// [`BEFORE`] at so many times the load.
+fn before_times(load: f64) -> Vec<(&'static str, f64)> {
+    let stacks = BEFORE.iter();
+    stacks
+        .map(|(stack, weight)| (*stack, weight * load))
+        .collect()
+}
+
+/// Stacks beside those that do not change.
+fn with_usual(stacks: &[(&'static str, f64)]) -> Vec<(&'static str, f64)> {
+    [stacks, &BEFORE[1..]].concat()
+}
+
+/// Times are compared, and not shares.
+fn absolute() -> Wanted {
+    Wanted {
+        absolute: true,
+        ..Wanted::default()
+    }
+}
+
 #[test]
 fn a_real_change_is_found_and_what_calls_it_is_not() {
     let comparison = compared(vec![samples(BEFORE, 1)], vec![samples(AFTER, 2)]);
@@ -98,10 +107,7 @@ fn a_real_change_is_found_and_what_calls_it_is_not() {
 
 #[test]
 fn the_same_program_at_another_rate_is_no_change() {
-    let slow: Vec<(&str, f64)> = BEFORE
-        .iter()
-        .map(|(stack, weight)| (*stack, weight / 10.0))
-        .collect();
+    let slow = before_times(0.1);
     let comparison = compared(vec![samples(&slow, 1)], vec![samples(BEFORE, 2)]);
     assert_eq!(comparison.changed(), 0);
     let share = function(&comparison, "copy").itself.estimate.values;
@@ -110,18 +116,11 @@ fn the_same_program_at_another_rate_is_no_change() {
 
 #[test]
 fn twice_the_load_is_a_change_of_times_and_not_of_shares() {
-    let twice: Vec<(&str, f64)> = BEFORE
-        .iter()
-        .map(|(stack, weight)| (*stack, weight * 2.0))
-        .collect();
+    let twice = before_times(2.0);
     let sides = [vec![samples(BEFORE, 1)], vec![samples(&twice, 2)]];
     let shares = compare(sides.clone(), Wanted::default()).expect("shares");
     assert_eq!(shares.changed(), 0);
-    let absolute = Wanted {
-        absolute: true,
-        ..Wanted::default()
-    };
-    let times = compare(sides.clone(), absolute).expect("times");
+    let times = compare(sides.clone(), absolute()).expect("times");
     assert_eq!(times.quantity, Quantity::Time);
     let copy = function(&times, "copy");
     assert_eq!(copy.itself.verdict, Verdict::More);
@@ -136,20 +135,13 @@ fn twice_the_load_is_a_change_of_times_and_not_of_shares() {
 
 #[test]
 fn losses_are_made_up_for_in_times() {
-    let half: Vec<(&str, f64)> = BEFORE
-        .iter()
-        .map(|(stack, weight)| (*stack, weight / 2.0))
-        .collect();
+    let half = before_times(0.5);
     let mut after = samples(&half, 2);
     for window in &mut after.windows {
         (window.firings, window.lost) = (500, 250);
     }
     let sides = [vec![samples(BEFORE, 1)], vec![after]];
-    let absolute = Wanted {
-        absolute: true,
-        ..Wanted::default()
-    };
-    let times = compare(sides.clone(), absolute).expect("times");
+    let times = compare(sides.clone(), absolute()).expect("times");
     assert_eq!(times.changed(), 0);
 }
 
@@ -184,16 +176,8 @@ fn other_builds_have_nothing_new_or_gone() {
 
 #[test]
 fn a_renamed_function_is_a_shift_of_cost() {
-    let after = [
-        ("p;main;analyse;step", 50.0),
-        ("p;main;copy", 200.0),
-        ("p;main;send", 250.0),
-    ];
-    let before = [
-        ("p;main;parse;step", 50.0),
-        ("p;main;copy", 200.0),
-        ("p;main;send", 250.0),
-    ];
+    let after = with_usual(&[("p;main;analyse;step", 50.0)]);
+    let before = with_usual(&[("p;main;parse;step", 50.0)]);
     let comparison = compared(vec![samples(&before, 1)], vec![samples(&after, 2)]);
     for (name, partner) in [("parse", "analyse"), ("analyse", "parse")] {
         let change = &function(&comparison, name).total;
@@ -216,21 +200,12 @@ fn a_renamed_function_is_a_shift_of_cost() {
 
 #[test]
 fn an_inlined_function_is_a_shift_and_a_new_one_is_not() {
-    let after = [
-        ("p;main", 50.0),
-        ("p;main;copy", 200.0),
-        ("p;main;send", 250.0),
-    ];
+    let after = with_usual(&[("p;main", 50.0)]);
     let comparison = compared(vec![samples(BEFORE, 1)], vec![samples(&after, 2)]);
     assert_eq!(function(&comparison, "parse").total.verdict, Verdict::Shift);
     assert_eq!(function(&comparison, "main").itself.verdict, Verdict::Shift);
     // Shares of everything else shrink by as much as a new function takes; that is no shift.
-    let after = [
-        ("p;main;check", 100.0),
-        ("p;main;parse", 50.0),
-        ("p;main;copy", 200.0),
-        ("p;main;send", 250.0),
-    ];
+    let after = with_usual(&[("p;main;check", 100.0), ("p;main;parse", 50.0)]);
     let comparison = compared(vec![samples(BEFORE, 1)], vec![samples(&after, 2)]);
     assert_eq!(function(&comparison, "check").itself.verdict, Verdict::New);
 }
@@ -255,12 +230,8 @@ fn without_windows_nothing_is_claimed_unless_samples_are_taken_for_independent()
     };
     let comparison = compare(sides.clone(), assumed).expect("profiles");
     assert_eq!(outcome("any > +1 point", &comparison), Outcome::Met);
-    let absolute = Wanted {
-        absolute: true,
-        ..Wanted::default()
-    };
     assert_eq!(
-        compare(sides.clone(), absolute).err(),
+        compare(sides.clone(), absolute()).err(),
         Some(CompareError::NoTimes)
     );
 }
@@ -268,32 +239,18 @@ fn without_windows_nothing_is_claimed_unless_samples_are_taken_for_independent()
 #[test]
 fn conditions_are_met_not_met_or_beyond_what_can_be_told() {
     let comparison = compared(vec![samples(BEFORE, 1)], vec![samples(AFTER, 2)]);
-    assert_eq!(
-        outcome("self(parse) > +3 points", &comparison),
-        Outcome::Met
-    );
-    assert_eq!(outcome("total(p*e) > +20%", &comparison), Outcome::Met);
-    assert_eq!(outcome("any > +3 points", &comparison), Outcome::Met);
-    assert_eq!(
-        outcome("self(parse) > +9 points", &comparison),
-        Outcome::NotMet
-    );
-    assert_eq!(
-        outcome("self(copy) > +5 points", &comparison),
-        Outcome::NotMet
-    );
-    assert_eq!(
-        outcome("self(parse) < -3 points", &comparison),
-        Outcome::NotMet
-    );
-    assert_eq!(
-        outcome("self(copy) > +0.1 points", &comparison),
-        Outcome::CannotTell
-    );
-    assert_eq!(
-        outcome("self(prase) > +1 point", &comparison),
-        Outcome::CannotTell
-    );
+    for (condition, expected) in [
+        ("self(parse) > +3 points", Outcome::Met),
+        ("total(p*e) > +20%", Outcome::Met),
+        ("any > +3 points", Outcome::Met),
+        ("self(parse) > +9 points", Outcome::NotMet),
+        ("self(copy) > +5 points", Outcome::NotMet),
+        ("self(parse) < -3 points", Outcome::NotMet),
+        ("self(copy) > +0.1 points", Outcome::CannotTell),
+        ("self(prase) > +1 point", Outcome::CannotTell),
+    ] {
+        assert_eq!(outcome(condition, &comparison), expected, "{condition}");
+    }
     let same = compared(vec![samples(BEFORE, 1)], vec![samples(BEFORE, 2)]);
     assert_eq!(outcome("any > +5 points", &same), Outcome::NotMet);
     let shrunk = compared(vec![samples(AFTER, 1)], vec![samples(BEFORE, 2)]);

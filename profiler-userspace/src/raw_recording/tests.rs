@@ -9,8 +9,8 @@ use crate::object::{BuildId, Proof, Segment, Segments};
 use crate::profile::Wakers;
 use crate::profile::cgroup::Cgroup;
 use crate::profile::normalized::{
-    Label, Location, LocationIndex, NamedFunction, NormalizedKey, NormalizedStack,
-    NormalizedStackIndex, NormalizedWaker, ObjectIndex, Sums,
+    Label, Location, LocationIndex, NamedFunction, NormalizedKey, NormalizedStack, NormalizedWaker,
+    ObjectIndex, Sums,
 };
 use crate::profile::process_context::ProcessContext;
 use crate::profile::{FrameKind, Window, WindowIndex};
@@ -79,10 +79,7 @@ fn raw_recording(
     stacks: &[Vec<u64>],
     samples: &[(Option<usize>, Option<usize>, u8, u64)],
 ) -> RawRecording {
-    let mut normalized = NormalizedProfile::new(Window {
-        start: Duration::ZERO,
-        end: Duration::from_millis(1500),
-    });
+    let mut normalized = NormalizedProfile::new(Window::until(Duration::from_millis(1500)));
     let location = |normalized: &mut NormalizedProfile, value: u64| {
         let function = |value: u64| NamedFunction {
             name: format!("name {value} ;\n"),
@@ -206,12 +203,18 @@ fn bytes(raw_recording: &RawRecording) -> Vec<u8> {
     bytes
 }
 
+/// Sums by owner and stack.
+type Resolved = BTreeMap<(Label, String), (u64, u64)>;
+
 /// All samples, whatever their parts are numbered.
-fn resolved(raw_recording: &RawRecording) -> BTreeMap<(Label, String), (u64, u64)> {
-    let normalized = &raw_recording.normalized;
+fn resolved(raw_recording: &RawRecording) -> Resolved {
+    resolved_of(&raw_recording.normalized, &raw_recording.objects)
+}
+
+fn resolved_of(normalized: &NormalizedProfile, objects: &[RecordedObject]) -> Resolved {
     let location = |index: &LocationIndex| match normalized.location_at(*index) {
         Location::At { object, offset } => {
-            format!("{:?} {offset}", raw_recording.objects[object.0 as usize])
+            format!("{:?} {offset}", objects[object.0 as usize])
         }
         Location::Named(name) => format!("{:?}", normalized.names()[name as usize]),
         Location::Within { name, place } => {
@@ -224,7 +227,11 @@ fn resolved(raw_recording: &RawRecording) -> BTreeMap<(Label, String), (u64, u64
             cgroup: None,
             ..*label
         };
-        let of = (normalized.cgroup_of(label), normalized.context_of(label));
+        let of = (
+            normalized.process_name(label),
+            normalized.cgroup_of(label),
+            normalized.context_of(label),
+        );
         (label_alone, format!("{of:?}"))
     };
     let mut samples = BTreeMap::new();
@@ -398,15 +405,9 @@ fn of_thread(comm: &[u8; 16], tid: Option<u32>) -> NormalizedKey {
             start: 2,
             comm: *comm,
             tid,
-            cpu: None,
-            cgroup: None,
+            ..Label::default()
         },
-        user: None,
-        kernel: None,
-        thread_state: ThreadState::Running,
-        event: 0,
-        waker: None,
-        window: WindowIndex::default(),
+        ..NormalizedKey::default()
     }
 }
 

@@ -426,10 +426,27 @@ mod tests {
         }
     }
 
-    const ROOM: Limits = Limits {
-        folder: None,
-        bytes: u64::MAX,
-    };
+    const ROOM: Limits = in_memory(u64::MAX);
+
+    const fn in_memory(bytes: u64) -> Limits {
+        Limits {
+            folder: None,
+            bytes,
+        }
+    }
+
+    fn in_folder(folder: &tempfile::TempDir) -> Limits {
+        Limits {
+            folder: Some(folder.path().to_owned()),
+            bytes: 1000,
+        }
+    }
+
+    /// Where a queue keeps what waits in a folder.
+    fn own(folder: &tempfile::TempDir) -> PathBuf {
+        let mut entries = fs::read_dir(folder.path()).unwrap();
+        entries.next().unwrap().unwrap().path()
+    }
 
     #[test]
     fn windows_gather_until_a_request_is_due_or_full() {
@@ -487,11 +504,7 @@ mod tests {
 
     #[test]
     fn the_oldest_goes_first_beyond_the_limit() {
-        let limits = Limits {
-            folder: None,
-            bytes: 100,
-        };
-        let queue = Queue::open(&destination(), &limits).unwrap();
+        let queue = Queue::open(&destination(), &in_memory(100)).unwrap();
         for byte in 0..5 {
             queue.put(body(byte, 40, 7));
         }
@@ -508,21 +521,13 @@ mod tests {
     #[test]
     fn the_next_run_sends_what_a_folder_has_in_its_order() {
         let folder = tempfile::tempdir().unwrap();
-        let limits = Limits {
-            folder: Some(folder.path().to_owned()),
-            bytes: 1000,
-        };
+        let limits = in_folder(&folder);
         let queue = Queue::open(&destination(), &limits).unwrap();
         for byte in 0..3 {
             queue.put(body(byte, 10, u64::from(byte)));
         }
         assert_eq!(windows(queue.end()), [3, 0, 0, 0, 3]);
-        let own = fs::read_dir(folder.path())
-            .unwrap()
-            .next()
-            .unwrap()
-            .unwrap()
-            .path();
+        let own = own(&folder);
         fs::write(own.join(".half"), b"half").unwrap();
         let queue = Queue::open(&destination(), &limits).unwrap();
         queue.put(body(3, 10, 3));
@@ -536,19 +541,10 @@ mod tests {
     #[test]
     fn a_file_that_is_gone_is_said_and_counted() {
         let folder = tempfile::tempdir().unwrap();
-        let limits = Limits {
-            folder: Some(folder.path().to_owned()),
-            bytes: 1000,
-        };
+        let limits = in_folder(&folder);
         let queue = Queue::open(&destination(), &limits).unwrap();
         queue.put(body(0, 10, 1));
-        let own = fs::read_dir(folder.path())
-            .unwrap()
-            .next()
-            .unwrap()
-            .unwrap()
-            .path();
-        fs::remove_dir_all(own).unwrap();
+        fs::remove_dir_all(own(&folder)).unwrap();
         assert!(matches!(queue.next(), Next::Unreadable(_)));
         // Without its folder, it is kept in memory.
         queue.put(body(1, 10, 1));
@@ -558,11 +554,7 @@ mod tests {
 
     #[test]
     fn nothing_waits_longer_than_the_end() {
-        let limits = Limits {
-            folder: None,
-            bytes: 100,
-        };
-        let queue = Queue::open(&destination(), &limits).unwrap();
+        let queue = Queue::open(&destination(), &in_memory(100)).unwrap();
         queue.put(body(0, 10, 1));
         queue.close(Instant::now());
         queue.wait(Duration::from_secs(3600));

@@ -313,23 +313,11 @@ ffffffffc0301000 t bpf_prog_7cc47bbf07148bfe_on_cpu\t[bpf]
         let naming = listing(zeros.path());
         assert!(matches!(naming, KernelNaming::Hidden { .. }), "{naming:?}");
         assert_eq!(listing(list(LISTED).path()), KernelNaming::Listed);
-        let restricted = KernelNaming::Hidden {
-            kptr_restrict: Some(2),
-        };
-        assert!(
-            restricted
-                .complaint()
-                .unwrap()
-                .contains("sysctl kernel.kptr_restrict=1")
-        );
-        assert!(
-            KernelNaming::Hidden {
-                kptr_restrict: Some(1)
-            }
-            .complaint()
-            .unwrap()
-            .contains("sudo")
-        );
+        for (restricted, remedy) in [(2, "sysctl kernel.kptr_restrict=1"), (1, "sudo")] {
+            let kptr_restrict = Some(restricted);
+            let complaint = KernelNaming::Hidden { kptr_restrict }.complaint();
+            assert!(complaint.unwrap().contains(remedy));
+        }
         assert_eq!(KernelNaming::Listed.complaint(), None);
     }
 

@@ -6,43 +6,9 @@ use super::*;
 use std::sync::Arc;
 
 /// Sums of samples by process and stack; whatever the numbers of things are.
-fn lines(merged: Merged) -> BTreeMap<String, (u64, u64)> {
+fn lines(merged: Merged) -> Resolved {
     let (normalized, objects) = merged.into_parts();
-    let stack = |index: Option<NormalizedStackIndex>| {
-        let stack = normalized.stack_at(index?);
-        let location = |at: &LocationIndex| match normalized.location_at(*at) {
-            Location::At { object, offset } => {
-                format!("{:?}+{offset}", objects[object.0 as usize].path)
-            }
-            Location::Named(name) => format!("{:?}", normalized.names()[name as usize]),
-            Location::Within { name, place } => {
-                format!("{:?}+{place}", normalized.names()[name as usize])
-            }
-            other => format!("{other:?}"),
-        };
-        let locations: Vec<String> = stack.locations.iter().map(location).collect();
-        Some((locations, stack.end, stack.fallbacks))
-    };
-    let label = |label: &Label| {
-        let names = (
-            normalized.process_name(label),
-            normalized.cgroup_of(label),
-            normalized.context_of(label),
-        );
-        let alone = Label {
-            cgroup: None,
-            ..*label
-        };
-        (alone, names)
-    };
-    let line = |(key, sums): (&NormalizedKey, Sums)| {
-        let waker = key.waker.map(|waker| normalized.waker_at(waker));
-        let waker = waker.map(|it| (label(&it.label), stack(it.user), stack(it.kernel)));
-        let of = (label(&key.label), stack(key.user), stack(key.kernel));
-        let line = format!("{of:?} {:?} {waker:?}", key.thread_state);
-        (line, (sums.weight, sums.count))
-    };
-    normalized.samples().map(line).collect()
+    resolved_of(&normalized, &objects)
 }
 
 fn merged(recordings: &[RawRecording]) -> Merged {

@@ -60,8 +60,8 @@ fn several() -> Vec<RawRecording> {
 }
 
 /// The sum of the samples of several.
-fn sum(windows: &[RawRecording]) -> BTreeMap<(Label, String), (u64, u64)> {
-    let mut all = BTreeMap::new();
+fn sum(windows: &[RawRecording]) -> Resolved {
+    let mut all = Resolved::new();
     for (sample, (weight, count)) in windows.iter().flat_map(resolved) {
         let sums: &mut (u64, u64) = all.entry(sample).or_default();
         *sums = (sums.0 + weight, sums.1 + count);
@@ -352,7 +352,7 @@ fn impossible_window_orders_are_refused() {
 }
 
 /// The samples of each window.
-fn by_window(raw_recording: &RawRecording) -> Vec<BTreeMap<(Label, String), (u64, u64)>> {
+fn by_window(raw_recording: &RawRecording) -> Vec<Resolved> {
     let normalized = &raw_recording.normalized;
     let of = |index| RawRecording {
         normalized: normalized.part(|key| key.window == WindowIndex(index)),
@@ -368,14 +368,11 @@ fn a_recording_at_once_keeps_its_windows() {
     let third = whole.normalized.window.end / 3;
     let windows: Vec<WindowTotals> = (0..3)
         .map(|at| WindowTotals {
-            window: Window {
-                start: third * at,
-                end: third * (at + 1),
-            },
             firings: 100 + u64::from(at),
             filtered: 7,
             lost: u64::from(at),
             busy_ns: 5,
+            ..WindowTotals::nth(third, at)
         })
         .collect();
     let mut number = 0;

@@ -2,7 +2,7 @@
 
 use super::names::MAX_NAME_BYTES;
 use super::*;
-use crate::object::{Layout, Segments};
+use crate::object::Segments;
 use proptest::prelude::*;
 use std::io::Write as _;
 use std::ops::Range;
@@ -34,16 +34,8 @@ const CODE: Range<u64> = 0x1000..0x2000;
 
 fn elf() -> Elf {
     Elf {
-        layout: Layout {
-            wide: true,
-            endian: Endianness::Little,
-        },
-        segments: Segments::default(),
-        build_id: None,
-        symbols: None,
-        dynamic_symbols: None,
         code: vec![None, Some(CODE), None],
-        debug: crate::object::Debug::default(),
+        ..Elf::outline(Segments::default(), None)
     }
 }
 

@@ -63,15 +63,12 @@ pub(super) fn profile() -> impl Strategy<Value = RawProfile> {
         let index = proptest::option::of(index);
         let sample = (who(), index.clone(), index, 0u64..1 << 40, 0u64..1 << 20).prop_map(
             |(who, user, kernel, weight, count)| RawSample {
-                thread_state: ThreadState::Running,
-                event: 0,
-                waker: None,
-                window: crate::profile::WindowIndex::default(),
                 who,
                 user,
                 kernel,
                 weight,
                 count,
+                ..RawSample::default()
             },
         );
         proptest::collection::vec(sample, 0..20).prop_map(move |samples| {

@@ -65,22 +65,16 @@ fn raw(process_key: ProcessKey, addresses: &[u64]) -> RawProfile {
         check: 0,
     }));
     raw.samples.push(RawSample {
-        thread_state: ThreadState::Running,
-        event: 0,
-        waker: None,
-        window: crate::profile::WindowIndex::default(),
         who: Who {
             tgid: process_key.tgid,
             incarnation: process_key.incarnation,
             comm: *b"test\0\0\0\0\0\0\0\0\0\0\0\0",
-            tid: None,
-            cpu: None,
-            cgroup: 0,
+            ..Who::default()
         },
         user: Some(StackIndex(0)),
-        kernel: None,
         weight: 1,
         count: 1,
+        ..RawSample::default()
     });
     raw
 }
@@ -114,10 +108,7 @@ fn names(processes: &mut Processes, process_key: ProcessKey, addresses: &[u64]) 
 
 #[test]
 fn a_stack_runs_from_labels_to_user_to_kernel_frames() {
-    let gone = ProcessKey {
-        tgid: u32::MAX,
-        incarnation: 1,
-    };
+    let gone = ProcessKey::new(u32::MAX, 1);
     let mut raw = raw(gone, &[0x10, 0x20]);
     Arc::get_mut(&mut raw.stacks[0]).unwrap().end = StackEnd::Truncated;
     raw.stacks.push(Arc::new(RawStack {
@@ -175,10 +166,7 @@ fn a_stack_runs_from_labels_to_user_to_kernel_frames() {
 
 #[test]
 fn a_walk_that_was_cut_is_counted_where_an_interpreters_frames_are_behind_it() {
-    let gone = ProcessKey {
-        tgid: 0,
-        incarnation: 0,
-    };
+    let gone = ProcessKey::new(0, 0);
     let mut raw = raw(gone, &[]);
     let marks = [StackEnd::Guess, StackEnd::NotLoaded, StackEnd::NoRow];
     let marks = marks.map(|end| [RawFrame::Native(0x10), RawFrame::Mark(end)]);
@@ -200,10 +188,7 @@ fn a_walk_that_was_cut_is_counted_where_an_interpreters_frames_are_behind_it() {
 
 #[test]
 fn a_thread_without_stacks_or_a_name_is_still_counted() {
-    let gone = ProcessKey {
-        tgid: 0,
-        incarnation: 0,
-    };
+    let gone = ProcessKey::new(0, 0);
     let mut raw = raw(gone, &[]);
     raw.samples[0].user = None;
     raw.samples[0].who.comm = [0; 16];

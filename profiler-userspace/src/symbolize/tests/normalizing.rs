@@ -4,7 +4,7 @@ use super::laws::profile;
 use super::program::{Running, Workshop};
 use super::*;
 use crate::process::{FunctionEvent, FunctionLines, InlinedCall, RuntimeFunction};
-use crate::profile::fold::{FoldStyle, fold};
+use crate::profile::fold::{self, FoldStyle};
 use crate::profile::normalized::{Location, LocationIndex, Sums};
 use profiler_common::abi::FrameWord;
 use profiler_common::runtime::RuntimeKind;
@@ -17,9 +17,7 @@ fn text(normalized: &NormalizedProfile, objects: &Objects, processes: &Processes
     let normalized = normalized.clone();
     let unit = Unit::Samples;
     let named = symbolize(normalized, objects, unit, processes, &kernel, &usual());
-    let mut text = Vec::new();
-    fold(&named.profile, FoldStyle::default(), &mut text).unwrap();
-    String::from_utf8(text).unwrap()
+    fold::text(&named.profile, FoldStyle::default())
 }
 
 /// All that was normalized, whatever its parts are numbered.
@@ -183,10 +181,7 @@ fn a_process_is_counted_in_each_part_that_sampled_it() {
         ),
         (none + 4, [(ThreadState::Running, 7), (ThreadState::Ran, 7)]),
     ] {
-        let process_key = ProcessKey {
-            tgid,
-            incarnation: 1,
-        };
+        let process_key = ProcessKey::new(tgid, 1);
         let mut all = raw(process_key, &[8]);
         let sample = all.samples.remove(0);
         all.samples

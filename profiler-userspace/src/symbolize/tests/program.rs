@@ -106,10 +106,7 @@ impl Running {
     }
 
     pub(super) fn process_key(&self) -> ProcessKey {
-        ProcessKey {
-            tgid: self.child.id(),
-            incarnation: 1,
-        }
+        ProcessKey::new(self.child.id(), 1)
     }
 
     pub(super) fn end(&mut self) {

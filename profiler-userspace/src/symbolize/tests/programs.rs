@@ -3,12 +3,24 @@
 use super::program::{Running, Workshop};
 use super::{NameCache, Sources, TWO_FUNCTIONS, named_from, names, raw, usual};
 use crate::process::Processes;
+use std::path::PathBuf;
+
+/// A program of such a source that runs, and the folder in which it was made.
+fn started(name: &str, source: &str, flags: &[&str]) -> (Workshop, PathBuf, Running) {
+    let shop = Workshop::new();
+    let program = shop.compile("gcc", name, source, flags);
+    let running = Running::start(&program);
+    (shop, program, running)
+}
+
+/// Names of a stack of a program that nobody has looked at before.
+fn fresh_names(running: &Running, stack: &[u64]) -> Vec<String> {
+    names(&mut Processes::new(), running.process_key(), stack)
+}
 
 #[test]
 fn functions_have_names_after_their_program_exits() {
-    let shop = Workshop::new();
-    let program = shop.compile("gcc", "two", TWO_FUNCTIONS, &["-O1"]);
-    let mut running = Running::start(&program);
+    let (_shop, _, mut running) = started("two", TWO_FUNCTIONS, &["-O1"]);
     let found = running.addresses();
     let mut processes = Processes::new();
     processes.see(running.process_key());
@@ -22,9 +34,7 @@ fn functions_have_names_after_their_program_exits() {
 
 #[test]
 fn names_that_are_kept_outlive_their_file() {
-    let shop = Workshop::new();
-    let program = shop.compile("gcc", "two", TWO_FUNCTIONS, &["-O1"]);
-    let mut running = Running::start(&program);
+    let (_shop, program, mut running) = started("two", TWO_FUNCTIONS, &["-O1"]);
     let found = running.addresses();
     let mut processes = Processes::new();
     processes.see(running.process_key());
@@ -52,10 +62,8 @@ fn names_that_are_kept_outlive_their_file() {
 
 #[test]
 fn a_stripped_function_is_shown_by_its_object_and_address() {
-    let shop = Workshop::new();
     let flags = ["-O1", "-s", "-no-pie", "-Wl,-Ttext-segment=0x10000000"];
-    let program = shop.compile("gcc", "bare prog", TWO_FUNCTIONS, &flags);
-    let mut running = Running::start(&program);
+    let (_shop, _, mut running) = started("bare prog", TWO_FUNCTIONS, &flags);
     let inner = running.addresses()[0];
     let mut processes = Processes::new();
     // Without PIE, the address in the object is that in the process.
@@ -68,14 +76,9 @@ fn a_stripped_function_is_shown_by_its_object_and_address() {
 
 #[test]
 fn exported_functions_of_a_stripped_program_have_names() {
-    let shop = Workshop::new();
-    let program = shop.compile("gcc", "exports", TWO_FUNCTIONS, &["-O1", "-s", "-rdynamic"]);
-    let mut running = Running::start(&program);
+    let (_shop, _, mut running) = started("exports", TWO_FUNCTIONS, &["-O1", "-s", "-rdynamic"]);
     let outer = running.addresses()[1];
-    assert_eq!(
-        names(&mut Processes::new(), running.process_key(), &[outer]),
-        ["outer"]
-    );
+    assert_eq!(fresh_names(&running, &[outer]), ["outer"]);
 }
 
 /// Assembly as nasm makes it: of three functions one is exported, and none has a size.
@@ -96,7 +99,6 @@ int main(void) {
 
 #[test]
 fn an_exported_function_without_a_size_ends_where_another_begins() {
-    let shop = Workshop::new();
     let flags = [
         "-O1",
         "-s",
@@ -104,8 +106,7 @@ fn an_exported_function_without_a_size_ends_where_another_begins() {
         "-no-pie",
         "-Wl,-Ttext-segment=0x10000000",
     ];
-    let program = shop.compile("gcc", "sizeless", ASSEMBLY, &flags);
-    let mut running = Running::start(&program);
+    let (_shop, _, mut running) = started("sizeless", ASSEMBLY, &flags);
     let [exported, taken] = running.addresses()[..] else {
         panic!("it prints two addresses");
     };
@@ -128,10 +129,7 @@ fn an_exported_function_without_a_size_ends_where_another_begins() {
         other(taken + 16),
         other(taken + 16),
     ];
-    assert_eq!(
-        names(&mut Processes::new(), running.process_key(), &stack),
-        wanted
-    );
+    assert_eq!(fresh_names(&running, &stack), wanted);
 }
 
 #[test]
@@ -142,17 +140,12 @@ fn exported_functions_missing_from_the_full_table_have_names() {
     let mut running = Running::start(&shop.path("partly"));
     let found = running.addresses();
     let stack = [found[0] + 1, found[1] + 2];
-    assert_eq!(
-        names(&mut Processes::new(), running.process_key(), &stack),
-        ["inner", "outer"]
-    );
+    assert_eq!(fresh_names(&running, &stack), ["inner", "outer"]);
 }
 
 #[test]
 fn a_deleted_program_that_runs_has_names() {
-    let shop = Workshop::new();
-    let program = shop.compile("gcc", "gone", TWO_FUNCTIONS, &["-O1"]);
-    let mut running = Running::start(&program);
+    let (_shop, program, mut running) = started("gone", TWO_FUNCTIONS, &["-O1"]);
     let inner = running.addresses()[0];
     std::fs::remove_file(&program).unwrap();
     let mut processes = Processes::new();
@@ -167,9 +160,7 @@ fn a_deleted_program_that_runs_has_names() {
 
 #[test]
 fn a_replaced_program_gives_no_names() {
-    let shop = Workshop::new();
-    let program = shop.compile("gcc", "old", TWO_FUNCTIONS, &["-O1"]);
-    let mut running = Running::start(&program);
+    let (shop, program, mut running) = started("old", TWO_FUNCTIONS, &["-O1"]);
     let inner = running.addresses()[0];
     let mut processes = Processes::new();
     processes.see(running.process_key());
@@ -240,11 +231,7 @@ fn main() {
         let program = shop.compile("rustc", "rusty", rust, &args);
         let mut running = Running::start(&program);
         let found = running.addresses();
-        let named = names(
-            &mut Processes::new(),
-            running.process_key(),
-            &[found[0], found[1] + 1],
-        );
+        let named = fresh_names(&running, &[found[0], found[1] + 1]);
         assert_eq!(
             named,
             ["<rusty::deep::Thing as rusty::deep::Work>::work", generic]
@@ -267,11 +254,7 @@ int main() {
     let program = shop.compile("g++", "cpp", cpp, &["-O1"]);
     let mut running = Running::start(&program);
     let found = running.addresses();
-    let named = names(
-        &mut Processes::new(),
-        running.process_key(),
-        &[found[0], found[1] + 1],
-    );
+    let named = fresh_names(&running, &[found[0], found[1] + 1]);
     assert_eq!(named, ["deep::Box<long>::twice", "deep::plain"]);
 }
 
@@ -296,8 +279,5 @@ fn a_program_in_another_root_directory_has_names() {
     std::fs::set_permissions(&script, executable).unwrap();
     let mut running = Running::start(&script);
     let inner = running.addresses()[0];
-    assert_eq!(
-        names(&mut Processes::new(), running.process_key(), &[inner]),
-        ["inner"]
-    );
+    assert_eq!(fresh_names(&running, &[inner]), ["inner"]);
 }

@@ -20,6 +20,11 @@ pub(super) const HERE: Sources<'static> = Sources {
     kept: None,
 };
 
+/// Such names, from this machine alone.
+pub(super) fn with(naming: &Naming) -> Sources<'_> {
+    Sources { naming, ..HERE }
+}
+
 pub(super) static MEMORY: MemoryBudget = MemoryBudget::new(USUAL_MEMORY);
 
 /// A program of the workshop's, as if that were the root of the file system, and its path there.
@@ -138,10 +143,7 @@ fn stripped_code_is_its_function_or_each_address_itself() {
             addresses,
             ..Naming::default()
         };
-        let sources = Sources {
-            naming: &naming,
-            ..HERE
-        };
+        let sources = with(&naming);
         let (opened, below) = opened(&stripped.shop, &stripped.bare);
         let named = native::name(&opened, &below, &[inside], sources);
         assert!(!named.has_symbols, "the summary says what to install");
@@ -168,10 +170,7 @@ fn a_linkage_stub_is_its_function_at_plt() {
             demangling,
             ..Naming::default()
         };
-        let sources = Sources {
-            naming: &naming,
-            ..HERE
-        };
+        let sources = with(&naming);
         let bytes = fs::read(&program).unwrap();
         let file = ElfFile64::<'_, Endianness>::parse(bytes.as_slice()).unwrap();
         let (start, size) = [".plt.sec", ".plt"]
@@ -224,10 +223,7 @@ fn a_debug_file_is_found_in_a_given_directory() {
             debug_directories: directories.to_vec(),
             ..Naming::default()
         };
-        let sources = Sources {
-            naming: &naming,
-            ..HERE
-        };
+        let sources = with(&naming);
         let (shop, bare, inner) = (&stripped.shop, &stripped.bare, stripped.inner);
         let name = name_from(shop, bare, inner, sources);
         assert_eq!(name.as_deref(), Some("inner"), "{build_id}");

@@ -1,8 +1,8 @@
 //! Debug information that is packed in the old way, or that the compiler kept apart.
 
-use super::native::{self, Named, Sources, Symbol};
+use super::native::{self, Named, Symbol};
 use super::program::Workshop;
-use super::sources::{HERE, offset_of, opened};
+use super::sources::{offset_of, opened, with};
 use super::{Naming, ObjectFrame};
 use crate::object::{Elf, FileOffset};
 use std::fs::{self, File};
@@ -41,10 +41,7 @@ fn symbols_of_function(
         lines: true,
         ..Naming::default()
     };
-    let sources = Sources {
-        naming: &naming,
-        ..HERE
-    };
+    let sources = with(&naming);
     native::name(&opened, &below, &offsets, sources)
 }
 
