@@ -53,13 +53,13 @@ pub(crate) fn start_context(image: &Image<'_>) -> Option<u64> {
 #[derive(Debug, Default)]
 pub(crate) struct Beginnings(Vec<u64>);
 
-/// The functions that `addresses`, which ascend, lie in; none for what is no code, or no known file. `kept`: what is kept of the file from
+/// The functions that `addresses`, which ascend, lie in; none for what is no code, or no known file. `cached`: what is kept of the file from
 /// one call to the next.
 pub(crate) fn functions(
     file: &File,
     elf: &Elf,
     addresses: &[ElfAddress],
-    kept: Option<&OnceLock<Beginnings>>,
+    cached: Option<&OnceLock<Beginnings>>,
 ) -> Vec<Option<Function>> {
     let Ok(image) = Image::read(file) else {
         return vec![None; addresses.len()];
@@ -89,7 +89,7 @@ pub(crate) fn functions(
         .collect();
     let (once, none) = (OnceLock::new(), Beginnings::default());
     let Beginnings(begins) = match has_gaps {
-        true => { kept.unwrap_or(&once) }.get_or_init(|| Beginnings::of(&image, elf, &start)),
+        true => { cached.unwrap_or(&once) }.get_or_init(|| Beginnings::of(&image, elf, &start)),
         false => &none,
     };
     placed

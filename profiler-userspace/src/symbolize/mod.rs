@@ -13,7 +13,6 @@ mod ends;
 mod go;
 mod interrupts;
 mod kallsyms;
-mod kept_tables;
 mod kernel;
 mod kernel_function;
 mod kernel_lines;
@@ -30,6 +29,7 @@ mod parallel;
 mod simplify;
 mod skipped_debug_info;
 mod store;
+mod symbol_cache;
 mod symbol_table;
 #[cfg(test)]
 mod tests;
@@ -187,7 +187,7 @@ pub fn symbolize(
             naming,
             fetch,
             memory: &memory,
-            kept: None,
+            cache: None,
         };
         name_cache::look_up(names, (objects, index), processes, sources, offsets)
     };
@@ -306,7 +306,7 @@ pub fn name_object(
         naming,
         fetch,
         memory: &MemoryBudget::new(naming.memory),
-        kept: None,
+        cache: None,
     };
     let named = native::name(&Opened::ours(file), path, &offsets, sources);
     let module = path.file_name().unwrap_or_default();

@@ -6,12 +6,12 @@
 //! Never: opens what another file has replaced by the time that it is named; files are opened when they are asked for.
 
 use super::backings::{self, open};
-use super::kept_tables::KeptTables;
 use super::kernel::KernelSymbols;
 use super::locations::{Answer, offsets_of};
 use super::memory_budget::MemoryBudget;
 use super::native::{self, Function, Named, Symbol};
 use super::objects::{Key, Object, Objects, module};
+use super::symbol_cache::SymbolCache;
 use super::unsymbolized::UnsymbolizedCode;
 use super::{Naming, Sources, build};
 use crate::object::{ElfAddress, Fetch, FileOffset};
@@ -42,7 +42,7 @@ pub struct NameCache {
     names: Mutex<Names>,
     /// Of the CPU time that looking for them takes.
     limit: Limit,
-    kept: KeptTables,
+    symbols: SymbolCache,
 }
 
 #[derive(Debug, Default)]
@@ -97,7 +97,7 @@ impl Question {
             naming,
             fetch,
             memory: &memory,
-            kept: None,
+            cache: None,
         };
         let Self {
             key,
@@ -143,7 +143,7 @@ impl NameCache {
 
     /// Forgets all names. Returns how many.
     pub fn forget(&self) -> usize {
-        self.kept.forget();
+        self.symbols.forget();
         let mut names = self.lock();
         names.objects = HashMap::default();
         std::mem::take(&mut names.places)
@@ -260,7 +260,7 @@ pub(super) fn look_up(
         return ask(offsets, sources);
     };
     let sources = native::Sources {
-        kept: Some(&names.kept),
+        cache: Some(&names.symbols),
         ..sources
     };
     let new = names.lock().meet(key, backing, offsets);

@@ -15,8 +15,8 @@
 use super::Naming;
 use super::demangle::{Demangling, demangle, visible};
 use super::dwarf::{self, Asked, Question, SourceLine};
-use super::kept_tables::{KeptTables, OfFile};
 use super::memory_budget::{MemoryBudget, MemoryPermit, NAMES_BYTES};
+use super::symbol_cache::{CachedFile, SymbolCache};
 use super::symbol_table::{self, Found};
 use super::{go, nameless};
 use crate::code::{self, GoFunctions};
@@ -50,7 +50,7 @@ pub(super) struct Sources<'a> {
     /// How much memory may be held.
     pub(super) memory: &'a MemoryBudget,
     /// Tables that were read before; none where nobody will ask again.
-    pub(super) kept: Option<&'a KeptTables>,
+    pub(super) cache: Option<&'a SymbolCache>,
 }
 
 /// The functions at a place.
@@ -229,8 +229,8 @@ impl Object<'_> {
             .then(|| minimal(self.file?, elf))
             .flatten();
         let own = |table| self.file.zip(table).map(|(file, table)| (file, elf, table));
-        let kept = { sources.kept.zip(self.file) }.and_then(|(kept, file)| kept.of(file));
-        let kept = kept.as_deref();
+        let cached = { sources.cache.zip(self.file) }.and_then(|(cache, file)| cache.of(file));
+        let cached = cached.as_deref();
         let full = own(elf.symbols.as_ref()).or_else(|| debug.as_ref().and_then(symbols));
         // Linkers put all of these into the full table, too, and tools that shorten the full table remove nearly all of it.
         let dynamic = elf.dynamic_symbols.as_ref().filter(|dynamic| {
@@ -241,8 +241,8 @@ impl Object<'_> {
             // Where only what other objects need has a symbol, most functions behind one have none.
             named.behind.clear();
             named.take(&mut unsymbolized, sources.naming.demangling, |addresses| {
-                let sorted = kept.filter(|_| std::ptr::eq(elf, self.elf));
-                let sorted = sorted.and_then(|kept| kept.sorted(file, elf, table));
+                let sorted = cached.filter(|_| std::ptr::eq(elf, self.elf));
+                let sorted = sorted.and_then(|cached| cached.sorted(file, elf, table));
                 symbol_table::look_up(file, elf, table, addresses, sorted)
             });
         }
@@ -280,12 +280,12 @@ impl Object<'_> {
         }
         if let Some(file) = self.file {
             let _permit = sources.memory.acquire(NAMES_BYTES);
-            named.take_back(file, elf, kept);
+            named.take_back(file, elf, cached);
             let places = match sources.naming.addresses {
                 true => Places::new(),
                 false => named.nameless(),
             };
-            nameless::place(file, elf, kept, places, |at, function| {
+            nameless::place(file, elf, cached, places, |at, function| {
                 named.place(at, function, sources.naming.demangling);
             });
         }
@@ -370,13 +370,13 @@ impl Named {
     }
 
     /// Takes back the names of dynamic symbols without a size where another function begins behind them.
-    fn take_back(&mut self, file: &File, elf: &Elf, kept: Option<&OfFile>) {
+    fn take_back(&mut self, file: &File, elf: &Elf, cached: Option<&CachedFile>) {
         let behind = std::mem::take(&mut self.behind);
         let places = behind.iter().enumerate();
         let places = places
             .map(|(number, (address, ..))| (*address, number))
             .collect();
-        nameless::place(file, elf, kept, places, |number, function| {
+        nameless::place(file, elf, cached, places, |number, function| {
             let (_, at, symbol) = behind[number];
             let is_its = matches!(function, code::Function::Begins(begin) if begin <= symbol);
             if !is_its && matches!(self.of[at], Symbol::Named(_)) {

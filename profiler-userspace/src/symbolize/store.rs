@@ -63,7 +63,7 @@ pub fn store(
         naming: sources.naming,
         fetch: None,
         memory: &MemoryBudget::new(sources.naming.memory),
-        kept: None,
+        cache: None,
     };
     let mut named: HashMap<Location, (Location, UnsymbolizedId)> = HashMap::default();
     for (object, offsets) in offsets_of(normalized) {
@@ -246,7 +246,7 @@ pub fn symbolize_stored(
             naming,
             fetch,
             memory: &memory,
-            kept: None,
+            cache: None,
         };
         look_up(&objects[index.0 as usize], offsets, sources)
     };

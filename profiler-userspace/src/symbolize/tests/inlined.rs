@@ -33,7 +33,7 @@ fn symbols(shop: &Workshop, program: &Path, function: &str, naming: &Naming) -> 
         naming,
         fetch: None,
         memory: &MEMORY,
-        kept: None,
+        cache: None,
     };
     let named = native::name(&opened, &below, &offsets, sources);
     let function = |symbol: Symbol| match symbol {

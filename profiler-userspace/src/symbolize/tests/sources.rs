@@ -17,7 +17,7 @@ pub(super) const HERE: Sources<'static> = Sources {
     naming: &USUAL,
     fetch: None,
     memory: &MEMORY,
-    kept: None,
+    cache: None,
 };
 
 /// Such names, from this machine alone.

@@ -1,7 +1,8 @@
 //! Tables of objects that are asked for names again and again.
 //!
 //! In: open files. Out: what was read of one before and is worth keeping: its symbols in the order of addresses, and where functions begin
-//! that no symbol names. A file is known by its number, size and time of writing; programs that come once take nothing.
+//! that no symbol names. A file is known by its number, size and time of change, which nobody can set back; programs that come once take
+//! nothing.
 
 use super::symbol_table::Sorted;
 use crate::code::Beginnings;
@@ -18,14 +19,14 @@ const MOST_BYTES: usize = 24 << 20;
 const MOST_FILES: usize = 1024;
 
 /// Tables are kept of a file that was asked so many times before.
-const OFTEN: u32 = 2;
+const QUESTIONS_BEFORE: u32 = 2;
 
 /// Tables with fewer bytes are read as quickly as they are found.
 const LEAST_BYTES: u64 = 64 << 10;
 
 /// Tables of one file.
 #[derive(Debug, Default)]
-pub(super) struct OfFile {
+pub(super) struct CachedFile {
     symbols: OnceLock<Option<Sorted>>,
     dynamic: OnceLock<Option<Sorted>>,
     /// Where functions begin that the file lists.
@@ -34,36 +35,37 @@ pub(super) struct OfFile {
 
 /// Tables of files.
 #[derive(Debug, Default)]
-pub(super) struct KeptTables(Mutex<Known>);
+pub(super) struct SymbolCache(Mutex<Files>);
 
 #[derive(Debug, Default)]
-struct Known {
-    files: HashMap<FileVersion, Asked>,
+struct Files {
+    files: HashMap<FileVersion, Entry>,
     /// How many questions there were.
     questions: u64,
 }
 
-/// Device, inode, size, and time of writing in seconds and nanoseconds.
+/// Device, inode, size, and time of change in seconds and nanoseconds. A time of writing may be set to any: names of other code would
+/// be those of the file then.
 type FileVersion = (u64, u64, u64, i64, i64);
 
 #[derive(Debug, Default)]
-struct Asked {
+struct Entry {
     times: u32,
     /// The number of the last question.
     last: u64,
-    tables: Arc<OfFile>,
+    tables: Arc<CachedFile>,
 }
 
-impl KeptTables {
+impl SymbolCache {
     /// Tables of a file; none if it was not asked often.
-    pub(super) fn of(&self, file: &File) -> Option<Arc<OfFile>> {
+    pub(super) fn of(&self, file: &File) -> Option<Arc<CachedFile>> {
         let status = file.metadata().ok()?;
         let version = (
             status.dev(),
             status.ino(),
             status.size(),
-            status.mtime(),
-            status.mtime_nsec(),
+            status.ctime(),
+            status.ctime_nsec(),
         );
         let mut known = self.lock();
         known.questions += 1;
@@ -71,22 +73,22 @@ impl KeptTables {
         let asked = known.files.entry(version).or_default();
         asked.times = asked.times.saturating_add(1);
         asked.last = now;
-        let tables = (asked.times > OFTEN).then(|| Arc::clone(&asked.tables));
+        let tables = (asked.times > QUESTIONS_BEFORE).then(|| Arc::clone(&asked.tables));
         known.shrink();
         tables
     }
 
     /// Forgets all.
     pub(super) fn forget(&self) {
-        *self.lock() = Known::default();
+        *self.lock() = Files::default();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, Files> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
+impl Files {
     /// Forgets the files that were asked for longest ago, until the rest is within the bounds.
     fn shrink(&mut self) {
         let mut bytes: usize = self.files.values().map(|asked| asked.tables.bytes()).sum();
@@ -101,18 +103,18 @@ impl Known {
     }
 }
 
-impl OfFile {
+impl CachedFile {
     /// The symbols of a table of the file's own in the order of addresses; none where that is not worth it. The table is read if it was
     /// not yet.
     pub(super) fn sorted(&self, file: &File, elf: &Elf, table: &SymbolTable) -> Option<&Sorted> {
-        let kept = match Some(table) {
+        let cached = match Some(table) {
             own if own == elf.symbols.as_ref() => &self.symbols,
             own if own == elf.dynamic_symbols.as_ref() => &self.dynamic,
             _ => return None,
         };
         let is_large = table.symbols.end.saturating_sub(table.symbols.start) >= LEAST_BYTES;
         let read = || is_large.then(|| Sorted::read(file, elf, table)).flatten();
-        kept.get_or_init(read).as_ref()
+        cached.get_or_init(read).as_ref()
     }
 
     /// The memory that it takes, in bytes.
@@ -128,40 +130,59 @@ impl OfFile {
 mod tests {
     use super::*;
     use std::io::Write as _;
+    use std::os::unix::fs::FileExt as _;
+    use std::time::Duration;
 
     /// A file, and its tables if they are kept.
-    fn asked(kept: &KeptTables, file: &File) -> bool {
-        kept.of(file).is_some()
+    fn asked(cache: &SymbolCache, file: &File) -> bool {
+        cache.of(file).is_some()
     }
 
     #[test]
     fn tables_are_kept_of_what_is_asked_often_until_it_is_another() {
-        let kept = KeptTables::default();
+        let cache = SymbolCache::default();
         let mut file = tempfile::tempfile().unwrap();
-        for _ in 0..OFTEN {
-            assert!(!asked(&kept, &file));
+        for _ in 0..QUESTIONS_BEFORE {
+            assert!(!asked(&cache, &file));
         }
-        assert!(asked(&kept, &file));
+        assert!(asked(&cache, &file));
         file.write_all(b"another").unwrap();
-        assert!(!asked(&kept, &file));
-        kept.forget();
-        assert!(!asked(&kept, &file));
+        assert!(!asked(&cache, &file));
+        cache.forget();
+        assert!(!asked(&cache, &file));
+    }
+
+    #[test]
+    fn a_file_whose_time_of_writing_is_set_back_is_another() {
+        let cache = SymbolCache::default();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"one").unwrap();
+        let written = file.metadata().unwrap().modified().unwrap();
+        for _ in 0..=QUESTIONS_BEFORE {
+            asked(&cache, &file);
+        }
+        assert!(asked(&cache, &file));
+        // Kernels' times have steps.
+        std::thread::sleep(Duration::from_millis(20));
+        file.write_all_at(b"two", 0).unwrap();
+        file.set_modified(written).unwrap();
+        assert!(!asked(&cache, &file));
     }
 
     #[test]
     fn what_is_kept_has_bounds() {
-        let kept = KeptTables::default();
+        let cache = SymbolCache::default();
         let often = tempfile::tempfile().unwrap();
-        for _ in 0..OFTEN {
-            asked(&kept, &often);
+        for _ in 0..QUESTIONS_BEFORE {
+            asked(&cache, &often);
         }
         for size in 1..2 * MOST_FILES as u64 {
             let file = tempfile::tempfile().unwrap();
             file.set_len(size).unwrap();
-            asked(&kept, &file);
-            assert!(asked(&kept, &often), "{size}");
+            asked(&cache, &file);
+            assert!(asked(&cache, &often), "{size}");
         }
-        assert_eq!(kept.lock().files.len(), MOST_FILES);
+        assert_eq!(cache.lock().files.len(), MOST_FILES);
     }
 
     #[test]
@@ -169,7 +190,7 @@ mod tests {
         let file = File::open("/proc/self/exe").unwrap();
         let elf = Elf::read(&file).unwrap();
         let table = elf.symbols.as_ref().unwrap();
-        let of_file = OfFile::default();
+        let of_file = CachedFile::default();
         let sorted = of_file.sorted(&file, &elf, table).unwrap();
         assert!(of_file.bytes() >= sorted.bytes() && sorted.bytes() > 1000);
         let again = of_file.sorted(&file, &elf, table).unwrap();
