@@ -8,7 +8,7 @@
 //! that was not spent may be spent within [`MEMORY_S`].
 //!
 //! Events have equal parts, and what one does not need is for the others: so a cheap one keeps its rate beside an expensive one. What goes
-//! with no rate is saved on them only as far as [`LEAST`] allows: at the lowest rates it would cost the same.
+//! with no rate is saved on them only as far as [`RATES_SHARE`] allows: at the lowest rates it would cost the same.
 
 /// For so long CPU time that was not spent is kept, and within so long too much of it is saved again, in seconds.
 const MEMORY_S: f64 = 5.0;
@@ -29,7 +29,7 @@ const ENOUGH: f64 = 0.8;
 const LEAST_CHANGE: f64 = 0.05;
 
 /// So much of what may be spent is left to the rates, whatever all else takes.
-pub const LEAST: f64 = 0.5;
+pub const RATES_SHARE: f64 = 0.5;
 
 /// The control of one recording's rates.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,7 +93,7 @@ impl Control {
         self.debt = debt.clamp(-kept, self.budget * MOST_SAVED_S);
         // A debt is paid back in time, but what is left is for bursts, not for a higher rate.
         let repaid = self.debt.max(0.0) * seconds / MEMORY_S;
-        let allowed = (may_spend - repaid).max(may_spend * LEAST);
+        let allowed = (may_spend - repaid).max(may_spend * RATES_SHARE);
         let full = |(rate, spent): (&Rate, &Spent)| spent.seconds / rate.now;
         let allowed = level(allowed, self.rates.iter().zip(spent).map(full).collect());
         let mut is_another = false;

@@ -120,7 +120,7 @@ impl<'executables> KernelTests<'executables> {
             let jobs = match round {
                 Sharing::Any => self.jobs,
                 Sharing::Timing => self.jobs.min(cpus()),
-                Sharing::None => 1,
+                Sharing::Alone => 1,
             };
             outcome.add(self.round(round, jobs, &root, times)?);
         }

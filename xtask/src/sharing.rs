@@ -15,12 +15,12 @@ pub(crate) enum Sharing {
     /// With one on each other CPU: it compares with the truth what a load makes less sharp.
     Timing,
     /// With none: it changes the machine, or others would be in what it counts.
-    None,
+    Alone,
 }
 
 impl Sharing {
     /// All of them.
-    pub(crate) const ALL: [Self; 3] = [Self::Any, Self::Timing, Self::None];
+    pub(crate) const ALL: [Self; 3] = [Self::Any, Self::Timing, Self::Alone];
 }
 
 /// Wishes of each test of a file, by its name.
@@ -60,7 +60,7 @@ fn of_attribute(tokens: TokenStream) -> Option<Sharing> {
     match arguments.stream().to_string().as_str() {
         "timing" => Some(Sharing::Timing),
         // Alone, or both; what else there may be one day is not known to share.
-        _ => Some(Sharing::None),
+        _ => Some(Sharing::Alone),
     }
 }
 
@@ -78,7 +78,7 @@ mod tests {
         let expected = [
             ("a".to_owned(), Sharing::Any),
             ("b".to_owned(), Sharing::Timing),
-            ("c".to_owned(), Sharing::None),
+            ("c".to_owned(), Sharing::Alone),
             ("d".to_owned(), Sharing::Any),
         ];
         assert_eq!(found, expected);

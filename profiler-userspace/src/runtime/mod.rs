@@ -81,9 +81,9 @@ struct Row {
     reading: Option<Reading>,
 }
 
-/// Kept by a namer, because many functions share it.
+/// Caches by a namer, because many functions share it.
 #[derive(Debug, Default)]
-struct Kept {
+struct Caches {
     /// Whether lines are wanted.
     lines: bool,
     scripts: v8::Scripts,
@@ -100,9 +100,10 @@ struct Reading {
     /// The check of a function now.
     check: fn(&FunctionEvent, &TargetMemory) -> Option<u32>,
     /// Adds addresses at which is read: first those of what the check looks at, and in each further step those that were found there.
-    places: fn(&FunctionEvent, &TargetMemory, &mut Kept, step: usize, places: &mut Vec<u64>),
+    places: fn(&FunctionEvent, &TargetMemory, &mut Caches, step: usize, places: &mut Vec<u64>),
     /// Reads a function that has a number among those that are read together. The last is what was told of it.
-    read: fn(&FunctionEvent, usize, &TargetMemory, &mut Kept, &RuntimeFunction) -> RuntimeFunction,
+    read:
+        fn(&FunctionEvent, usize, &TargetMemory, &mut Caches, &RuntimeFunction) -> RuntimeFunction,
 }
 
 /// Meaning of positions in functions.

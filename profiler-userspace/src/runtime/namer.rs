@@ -5,7 +5,7 @@
 //! Functions that were reported together are read together, between two looks at all their checks: they share blocks of memory, which
 //! are read as many at a time.
 
-use super::{Kept, Lines, Row, TargetMemory, Words, hotspot, row, text};
+use super::{Caches, Lines, Row, TargetMemory, Words, hotspot, row, text};
 use crate::process::{FunctionEvent, FunctionLines, ProcessKey, RuntimeFunction};
 use foldhash::HashMap;
 use profiler_common::runtime::RuntimeKind;
@@ -17,7 +17,7 @@ pub const MOST_TOGETHER: usize = 64;
 /// Names functions. Keeps what many functions share.
 #[derive(Debug)]
 pub struct Namer {
-    kept: Kept,
+    caches: Caches,
     /// The memory of the process that was read last.
     memory: Option<(ProcessKey, TargetMemory)>,
     /// The virtual machines that keep names of threads: their descriptors and load biases.
@@ -34,9 +34,9 @@ impl Namer {
     /// One that has named nothing yet. `lines`: whether lines of functions are wanted.
     pub fn new(lines: bool) -> Self {
         Self {
-            kept: Kept {
+            caches: Caches {
                 lines,
-                ..Kept::default()
+                ..Caches::default()
             },
             memory: None,
             machines: HashMap::default(),
@@ -61,7 +61,7 @@ impl Namer {
         let told = events.iter().map(|event| told(row(kind), event, &memory));
         let mut functions: Vec<RuntimeFunction> = told.collect();
         let row = row(kind);
-        let lines = self.kept.lines;
+        let lines = self.caches.lines;
         let is_worth = |event: &FunctionEvent, told: &RuntimeFunction| match row.reading {
             Some(reading) => (reading.is_worth)(event, told, lines),
             None => lines && matches!(row.lines, Lines::Read(_)),
@@ -106,7 +106,7 @@ impl Namer {
         for (number, (place, event)) in events.iter().enumerate() {
             let told = &told[*place];
             read.push(is_same(event).then(|| match (row.reading, row.lines) {
-                (Some(reading), _) => (reading.read)(event, number, memory, &mut self.kept, told),
+                (Some(reading), _) => (reading.read)(event, number, memory, &mut self.caches, told),
                 (None, Lines::Read(lines)) => RuntimeFunction {
                     lines: lines(memory, event.function.function_address()),
                     ..told.clone()
@@ -116,18 +116,18 @@ impl Namer {
         }
         memory.forget();
         memory.read_ahead(
-            self.kept
+            self.caches
                 .functions
                 .places()
-                .chain(self.kept.heads.places(memory, 0)),
+                .chain(self.caches.heads.places(memory, 0)),
         );
         self.read_ahead(row, events, memory, 0);
-        memory.read_ahead(self.kept.heads.places(memory, 1).into_iter());
+        memory.read_ahead(self.caches.heads.places(memory, 1).into_iter());
         memory.forget_if_gone();
-        let moved = self.kept.heads.settle(memory);
+        let moved = self.caches.heads.settle(memory);
         for number in moved
             .into_iter()
-            .chain(self.kept.functions.settle(process_key, memory))
+            .chain(self.caches.functions.settle(process_key, memory))
         {
             read[number] = None;
         }
@@ -136,7 +136,7 @@ impl Namer {
                 *read = None;
             }
         }
-        self.kept
+        self.caches
             .methods
             .settle(process_key, |number| read[number].is_some());
         read
@@ -153,7 +153,9 @@ impl Namer {
         let mut places = Vec::new();
         for (_, event) in events {
             match row.reading {
-                Some(reading) => (reading.places)(event, memory, &mut self.kept, step, &mut places),
+                Some(reading) => {
+                    (reading.places)(event, memory, &mut self.caches, step, &mut places)
+                }
                 None if step == 0 => places.push(event.function.function_address()),
                 None => {}
             }

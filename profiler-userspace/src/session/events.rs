@@ -5,7 +5,7 @@
 //! whose tables may be wanted next, and where it publishes code that it makes.
 
 use super::cgroups::Watched;
-use super::programs::{Name, Programs};
+use super::programs::{Comm, Programs};
 use super::rescans::{LAST_STEP, RescanQueue};
 use super::thread_names;
 use crate::kernel::{self, Kernel, KernelEvent};
@@ -129,13 +129,13 @@ impl EventHandler {
         match self.processes.take_in(event) {
             Todo::Nothing => {}
             Todo::LookAtProcess => {
-                let _it_is_met = self.scan(kernel, event.process_key);
+                self.scan(kernel, event.process_key);
             }
             Todo::Open(file) => {
                 self.open(kernel, &file, event);
                 if file.is_new && is_young(event.process_key) {
                     // It may be the first of many that a new program brings.
-                    let _it_is_met = self.scan(kernel, event.process_key);
+                    self.scan(kernel, event.process_key);
                 }
             }
         }
@@ -179,7 +179,7 @@ impl EventHandler {
     /// Takes in a process that was sampled, and queues a rescan if it is new to us, young, and still there. Where the
     /// kernel half reports mappings, neither the scan at once nor the first rescan is needed; and of a program of which all is
     /// known, only the last.
-    fn meet(&mut self, kernel: &mut Kernel, process_key: ProcessKey, program: Option<Name>) {
+    fn meet(&mut self, kernel: &mut Kernel, process_key: ProcessKey, program: Option<Comm>) {
         if !self.processes.meet(process_key) || !kernel.walks_user_stacks() {
             return;
         }

@@ -12,7 +12,7 @@ use super::attach::policy;
 use super::rates::{WaitRate, floor, period};
 use crate::kernel::Kernel;
 use crate::kernel::Tables;
-use crate::overhead::{Control, LEAST, Spent};
+use crate::overhead::{Control, RATES_SHARE, Spent};
 use crate::pipeline::window::Pipeline;
 use crate::plan::{Event, Plan, Sampling};
 use crate::probe::Probe;
@@ -34,13 +34,13 @@ const INTERRUPT: Duration = Duration::from_micros(16);
 const SWITCH: Duration = Duration::from_nanos(250);
 
 /// The most that one recorded firing takes here: to be drained, put together and written. All else goes with programs and windows.
-const HERE: Duration = Duration::from_micros(10);
+const PER_FIRING: Duration = Duration::from_micros(10);
 
 /// The part of the budget that reading unwind tables may take: samples need them, but only so much at once.
-const TABLES: f64 = 0.3;
+const TABLES_SHARE: f64 = 0.3;
 
 /// The part of the budget that looking for names may take while sampling goes on.
-const NAMES: f64 = 0.2;
+const NAMES_SHARE: f64 = 0.2;
 
 /// A rate stays for so many periods at least: the part of one that is left out at a change is then a small part of all.
 const FEWEST_PERIODS: f64 = 10.0;
@@ -169,7 +169,7 @@ impl Totals {
         let recorded: u64 = self.events.iter().map(|event| event.recorded).sum();
         let each = self.events.iter().map(|event| {
             let part = shared * event.recorded as f64 / recorded.max(1) as f64;
-            let most = HERE.as_secs_f64() * event.recorded as f64;
+            let most = PER_FIRING.as_secs_f64() * event.recorded as f64;
             (event.kernel + event.interrupts).as_secs_f64() + part.min(most)
         });
         let each: Vec<f64> = each.collect();
@@ -184,9 +184,9 @@ impl Governor {
         let budget = plan.max_overhead?;
         let interrupt = Kernel::interrupt_cost().unwrap_or(INTERRUPT);
         if let Some(tables) = workers.tables {
-            tables.limit(budget * TABLES);
+            tables.limit(budget * TABLES_SHARE);
         }
-        workers.pipeline.limit_names(budget * NAMES);
+        workers.pipeline.limit_names(budget * NAMES_SHARE);
         let (now, totals) = (
             Instant::now(),
             Totals::look(plan, kernel, workers, interrupt),
@@ -259,7 +259,7 @@ impl Governor {
             true if self.control.is_at_its_least() => {
                 ", more than allowed at the lowest rate there is"
             }
-            true if fixed > self.budget * elapsed * (1.0 - LEAST) => {
+            true if fixed > self.budget * elapsed * (1.0 - RATES_SHARE) => {
                 ", more than allowed: lower rates would save little"
             }
             _ => "",

@@ -5,8 +5,8 @@
 
 use foldhash::HashMap;
 
-/// Name of a process's first thread, as the kernel has it.
-pub(super) type Name = [u8; 16];
+/// Comm of a process's first thread, as the kernel has it.
+pub(super) type Comm = [u8; 16];
 
 /// After so many looks in a row that found nothing new, the next would find nothing either.
 const ENOUGH: u8 = 3;
@@ -16,16 +16,16 @@ const MOST: usize = 4096;
 
 /// How often looks at programs found nothing new.
 #[derive(Debug, Default)]
-pub(super) struct Programs(HashMap<Name, u8>);
+pub(super) struct Programs(HashMap<Comm, u8>);
 
 impl Programs {
     /// Whether all is known of what processes of this name map when they begin.
-    pub(super) fn is_known(&self, name: &Name) -> bool {
+    pub(super) fn is_known(&self, name: &Comm) -> bool {
         self.0.get(name).is_some_and(|looks| *looks >= ENOUGH)
     }
 
     /// Takes in a look at a process of this name.
-    pub(super) fn take(&mut self, name: Name, found_new: bool) {
+    pub(super) fn take(&mut self, name: Comm, found_new: bool) {
         if self.0.len() >= MOST && !self.0.contains_key(&name) {
             self.0.clear();
         }

@@ -1,6 +1,6 @@
 //! The rescan queue: processes whose mappings are to be read again, and when.
 
-use super::programs::Name;
+use super::programs::Comm;
 use crate::process::ProcessKey;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -21,8 +21,8 @@ pub(super) struct Rescan {
     due: Instant,
     /// Which.
     pub(super) process_key: ProcessKey,
-    /// Name of its program; none where the kernel half did not tell it.
-    pub(super) program: Option<Name>,
+    /// Comm of its program; none where the kernel half did not tell it.
+    pub(super) program: Option<Comm>,
     /// Which of [`DELAYS`] this is.
     step: usize,
 }
@@ -60,7 +60,7 @@ impl RescanQueue {
         &mut self,
         now: Instant,
         process_key: ProcessKey,
-        program: Option<Name>,
+        program: Option<Comm>,
         step: usize,
     ) {
         if let Some(&delay) = DELAYS.get(step) {

@@ -33,7 +33,7 @@ impl Budget {
 
     /// Does something, which counts by the CPU time of this thread.
     pub(crate) fn spend<T>(&mut self, work: impl FnOnce() -> T) -> T {
-        let (made, took) = taking(work);
+        let (made, took) = timed(work);
         self.add(took);
         made
     }
@@ -64,7 +64,7 @@ impl Limit {
 
     /// Does something, which counts by the CPU time of this thread.
     pub(crate) fn spend<T>(&self, work: impl FnOnce() -> T) -> T {
-        let (made, took) = taking(work);
+        let (made, took) = timed(work);
         self.spent_ns.fetch_add(took.as_nanos() as u64, Relaxed);
         if let Some(budget) = &mut *self.lock() {
             budget.add(took);
@@ -83,7 +83,7 @@ impl Limit {
 }
 
 /// Does something; says as well how much CPU time of this thread it took.
-fn taking<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let before = thread_time();
     let made = work();
     (made, thread_time().saturating_sub(before))

@@ -1,5 +1,5 @@
 <?php
-/* What a FastCGI worker is asked for: at least two seconds of CPU time. */
+/* The page that a FastCGI worker is asked for: at least two seconds of CPU time. */
 
 class Page
 {

@@ -6,7 +6,7 @@
 use super::lines::{self, lines};
 use super::scopes::{Description, Tables, descriptions};
 use crate::process::{FunctionEvent, FunctionLines, InlinedCall, ProcessKey, RuntimeFunction};
-use crate::runtime::{Kept, TargetMemory};
+use crate::runtime::{Caches, TargetMemory};
 use foldhash::HashMap;
 use profiler_common::runtime::hotspot::{CALL_STUB, Offsets};
 use profiler_common::runtime::{COMPILED, FunctionInfo as _, HotSpot, Piece, RuntimeKind};
@@ -52,7 +52,7 @@ pub(in crate::runtime) fn check(event: &FunctionEvent, memory: &TargetMemory) ->
 pub(in crate::runtime) fn places(
     event: &FunctionEvent,
     memory: &TargetMemory,
-    kept: &mut Kept,
+    caches: &mut Caches,
     step: usize,
     places: &mut Vec<u64>,
 ) {
@@ -66,22 +66,22 @@ pub(in crate::runtime) fn places(
         }
         0 => places.push(event.extra),
         1 => {
-            places.extend(kept.lines.then_some(event.extra));
+            places.extend(caches.lines.then_some(event.extra));
             let tables = is_compiled.then(|| Tables::of(memory, blob)).flatten();
             places.extend(tables.iter().flat_map(Tables::places));
         }
         2 => {
-            if kept.lines {
+            if caches.lines {
                 places.extend(lines::places(memory, event.extra));
             }
             if is_compiled {
-                places.extend(kept.methods.describe(memory, blob, kept.lines));
+                places.extend(caches.methods.describe(memory, blob, caches.lines));
             }
         }
         3 => {
             let constant =
                 |method: u64| memory.read(method.wrapping_add(offsets.const_method.into()));
-            let methods = kept.methods.described(blob).filter_map(constant);
+            let methods = caches.methods.described(blob).filter_map(constant);
             places.extend(methods.map(|[constant]| constant));
         }
         _ => {}
@@ -93,11 +93,11 @@ pub(in crate::runtime) fn read(
     event: &FunctionEvent,
     number: usize,
     memory: &TargetMemory,
-    kept: &mut Kept,
+    caches: &mut Caches,
     told: &RuntimeFunction,
 ) -> RuntimeFunction {
     let key = event.function.function_address();
-    let of_bytecodes = if kept.lines {
+    let of_bytecodes = if caches.lines {
         lines(memory, event.extra)
     } else {
         FunctionLines::None
@@ -105,7 +105,7 @@ pub(in crate::runtime) fn read(
     let first_line = of_bytecodes.first();
     let (mut of_code, mut inlined) = (Vec::<(u32, u32)>::new(), Vec::new());
     if key & COMPILED != 0 {
-        let descriptions = kept.methods.take(memory, key & !COMPILED, kept.lines);
+        let descriptions = caches.methods.take(memory, key & !COMPILED, caches.lines);
         for Description { end, bytecode, .. } in &descriptions {
             let line = of_bytecodes.at(*bytecode);
             match of_code.last_mut() {
@@ -116,11 +116,11 @@ pub(in crate::runtime) fn read(
         if descriptions.iter().any(|one| !one.calls.is_empty()) {
             for one in descriptions {
                 let calls = one.calls.into_iter().map(|(method, position)| InlinedCall {
-                    function: kept.methods.get(
+                    function: caches.methods.get(
                         memory,
                         event.process_key,
                         method,
-                        kept.lines,
+                        caches.lines,
                         number,
                     ),
                     position,
@@ -132,7 +132,7 @@ pub(in crate::runtime) fn read(
     RuntimeFunction {
         first_line,
         inlined: inlined.into(),
-        lines: if key & COMPILED == 0 || !kept.lines {
+        lines: if key & COMPILED == 0 || !caches.lines {
             of_bytecodes
         } else {
             FunctionLines::Table(of_code.into())

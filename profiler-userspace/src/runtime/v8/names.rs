@@ -8,7 +8,7 @@ use super::positions::entries;
 use super::script::{Script, Scripts};
 use super::stretch::{Heads, Level};
 use crate::process::{FunctionEvent, FunctionLines, InlinedCall, ProcessKey, RuntimeFunction};
-use crate::runtime::{BLOCK_BYTES, Kept, TargetMemory};
+use crate::runtime::{BLOCK_BYTES, Caches, TargetMemory};
 use foldhash::HashMap;
 use profiler_common::runtime::v8::{
     KINDS_OF_FRAMES, NAME_GOES_ON, STRETCH_BYTES, check_in_stretch, name_of, script_of, start_of,
@@ -76,7 +76,7 @@ pub(in crate::runtime) fn check(event: &FunctionEvent, memory: &TargetMemory) ->
 pub(in crate::runtime) fn places(
     event: &FunctionEvent,
     memory: &TargetMemory,
-    kept: &mut Kept,
+    caches: &mut Caches,
     step: usize,
     places: &mut Vec<u64>,
 ) {
@@ -87,19 +87,20 @@ pub(in crate::runtime) fn places(
             places.extend(stretch.map(|stretch| stretch + STRETCH_BYTES - 8));
         }
         1 => {
-            places.extend(script_of(memory, shared).filter(|_| kept.lines));
+            places.extend(script_of(memory, shared).filter(|_| caches.lines));
             // Most heads are not far below.
             places.extend(stretch.map(|stretch| stretch.wrapping_sub(BLOCK_BYTES as u64)));
         }
         2 => {
             let heap = Heap::new(memory);
             let objects =
-                stretch.map(|stretch| kept.heads.objects(&heap, event.process_key, stretch));
+                stretch.map(|stretch| caches.heads.objects(&heap, event.process_key, stretch));
             places.extend(objects.into_iter().flatten());
         }
         _ => {
             let heap = Heap::new(memory);
-            let codes = stretch.map(|stretch| kept.heads.codes(&heap, event.process_key, stretch));
+            let codes =
+                stretch.map(|stretch| caches.heads.codes(&heap, event.process_key, stretch));
             for code in codes.into_iter().flatten() {
                 code.places(&heap, step - 2, places);
             }
@@ -112,7 +113,7 @@ pub(in crate::runtime) fn read(
     event: &FunctionEvent,
     number: usize,
     memory: &TargetMemory,
-    kept: &mut Kept,
+    caches: &mut Caches,
     told: &RuntimeFunction,
 ) -> RuntimeFunction {
     let (shared, stretch) = addresses(event);
@@ -120,17 +121,17 @@ pub(in crate::runtime) fn read(
         heap: Heap::new(memory),
         process: event.process_key,
         number,
-        lines: kept.lines,
-        scripts: &mut kept.scripts,
-        heads: &mut kept.heads,
-        functions: &mut kept.functions,
+        lines: caches.lines,
+        scripts: &mut caches.scripts,
+        heads: &mut caches.heads,
+        functions: &mut caches.functions,
     };
-    let is_enough = !kept.lines && is_whole(event, told);
+    let is_enough = !caches.lines && is_whole(event, told);
     let (known, script) = reader.known(shared, Some(told).filter(|_| is_enough));
     let mut read = (*known).clone();
     if let Some(stretch) = stretch {
         reader.read_stretch(&mut read, script.as_deref(), stretch, shared);
-    } else if kept.lines {
+    } else if caches.lines {
         let lines = script.and_then(|script| reader.bytecode_lines(&script, shared));
         read.lines = lines.map_or(FunctionLines::None, FunctionLines::Table);
     }
