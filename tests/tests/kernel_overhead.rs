@@ -84,7 +84,7 @@ fn waits_keep_to_the_budget_and_add_up_through_each_change() {
     let seconds = 20.0;
     let flags = "-v -f --off-cpu --max-overhead 5%";
     // Deep stacks: a wait that is looked at costs more than one that is not.
-    let workload = Program::c("waits").start(&["60", "200"]);
+    let workload = Program::c("waits").start(&["150", "200"]);
     let (run, said) = Invocation::new(flags).run_accounted(workload, seconds);
     let balance = run.lossless_balance();
     let line = overhead(&run);
