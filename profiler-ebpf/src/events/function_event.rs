@@ -5,17 +5,17 @@
 //! ([`profiler_common::abi::FunctionEventRecord`]). The function runs now, so its name is what it is called, whatever becomes
 //! of its memory later.
 
-use super::send_record;
+use super::{send_record, wake};
 use crate::{
     events::scratch::Report,
     platform::{
         config::{self, config},
         loops::{Turn, repeat},
-        maps::{FUNCTION_SLOTS, FUNCTIONS, Scratch},
+        maps::{ANNOUNCED, ANNOUNCED_SLOTS, FUNCTION_SLOTS, FUNCTIONS, Scratch},
         memory,
         subprog::subprog,
     },
-    sample::counters,
+    sample::{context::SampleContext, counters},
     walk::runtime::{self, scratch::RUNTIME_KINDS},
 };
 use core::{hint::black_box, ops::ControlFlow};
@@ -44,11 +44,36 @@ subprog! {
         let mut frames = Frames {
             scratch,
             cpu_slot,
-            dropped: 0,
+            outcomes: NOTHING,
         };
         repeat(MAX_USER_WORDS as u32, &mut frames);
-        if frames.dropped != 0 {
+        if frames.outcomes & DROPPED != 0 {
             counters::bump(counters, Counter::FunctionEventsDropped);
+        }
+        if frames.outcomes & SENT != 0 {
+            wake_for_functions(cpu_slot);
+        }
+    }
+}
+
+/// Nanoseconds from one time that user space is woken for functions to the next, as a power of two: 17 ms. Those that were reported
+/// meanwhile are read together, which is cheaper by much; but what is read of them is read of a process that still lives.
+const PAUSE_BITS: u64 = 24;
+
+subprog! {
+    /// Wakes user space for the functions that are in the queue, unless that was done a moment ago.
+    fn wake_for_functions(cpu_slot: u32) {
+        let Some(context) = SampleContext::of(cpu_slot) else {
+            return;
+        };
+        let hash = Hash::new(config!(seed))
+            .with(KernelEventKind::Function as u64)
+            .with(context.now >> PAUSE_BITS);
+        let Some(slot) = ANNOUNCED.get(hash.slot(0, ANNOUNCED_SLOTS - 1)) else {
+            return;
+        };
+        if slot.load() != hash.0 && wake() {
+            slot.store(hash.0);
         }
     }
 }
@@ -57,8 +82,8 @@ subprog! {
 struct Frames {
     scratch: &'static Scratch,
     cpu_slot: u32,
-    /// How many functions could not be reported.
-    dropped: u32,
+    /// All outcomes of reports.
+    outcomes: u32,
 }
 
 impl Turn for Frames {
@@ -69,23 +94,28 @@ impl Turn for Frames {
         let Some(place) = place.filter(|_| (index as usize) < words) else {
             return ControlFlow::Break(());
         };
-        if FrameWord(place.load()).runtime().is_some() && !report_function(self.cpu_slot, index) {
-            self.dropped += 1;
+        if FrameWord(place.load()).runtime().is_some() {
+            self.outcomes |= report_function(self.cpu_slot, index);
         }
         ControlFlow::Continue(())
     }
 }
 
+/// Outcomes of a report: there was nothing to say, it is in the queue, the queue is full.
+const NOTHING: u32 = 0;
+const SENT: u32 = 1;
+const DROPPED: u32 = 2;
+
 subprog! {
     /// Reports a function, given the place of its frame in the stack, of the process whose key is in the scratch memory, unless that was
-    /// done recently. False if the queue is full.
-    fn report_function(cpu_slot: u32, place: u32) -> bool {
-        Scratch::of(cpu_slot).is_none_or(|scratch| report(cpu_slot, scratch, place as usize))
+    /// done recently.
+    fn report_function(cpu_slot: u32, place: u32) -> u32 {
+        Scratch::of(cpu_slot).map_or(NOTHING, |scratch| report(cpu_slot, scratch, place as usize))
     }
 }
 
 #[inline(always)]
-fn report(cpu_slot: u32, scratch: &'static Scratch, place: usize) -> bool {
+fn report(cpu_slot: u32, scratch: &'static Scratch, place: usize) -> u32 {
     // Hidden from the compiler, which would check another number than the one that is used.
     let word = |index: usize| {
         let word = scratch.user.get(index + black_box(place));
@@ -100,27 +130,29 @@ fn report(cpu_slot: u32, scratch: &'static Scratch, place: usize) -> bool {
         && runtime::NAMED_BY_CALLER >> (kind & (RUNTIME_KINDS as u64 - 1)) & 1 != 0
         && caller >> 56 == function.0 >> 56;
     let (caller, call) = if is_called { (caller, call) } else { (0, 0) };
-    let incarnation = scratch.key[SampleKey::INCARNATION_WORD].load();
-    let tgid = scratch.key[SampleKey::TGID_WORD].load() as u32;
+    // Loaded twice, or they would be kept on the stack meanwhile, of which older kernels have just enough.
+    let incarnation = || scratch.key[SampleKey::INCARNATION_WORD].load();
+    let tgid = || scratch.key[SampleKey::TGID_WORD].load() as u32;
     let hash = Hash::new(config!(seed))
-        .with(incarnation)
-        .with(u64::from(tgid))
+        .with(incarnation())
+        .with(u64::from(tgid()))
         .with(function.0)
         // Without what names a line. The rest of the check is in the function's word.
         .with(position.0 >> 32)
         .with(caller)
         .with(call);
     let Some(slot) = FUNCTIONS.get(hash.slot(0, FUNCTION_SLOTS - 1)) else {
-        return true;
+        return NOTHING;
     };
     if slot.load() == hash.0 {
-        return true;
+        return NOTHING;
     }
     let Some(chain) = scratch.chains.of.get(kind as usize & (RUNTIME_KINDS - 1)) else {
-        return true;
+        return NOTHING;
     };
-    if !runtime::strings_of(kind, cpu_slot, function.function_address(), place as u32) {
-        return true;
+    scratch.report.place.store(place as u64);
+    if !runtime::strings_of(kind, cpu_slot, function.function_address()) {
+        return NOTHING;
     }
     let report = &scratch.report;
     report.length.store(0);
@@ -128,8 +160,8 @@ fn report(cpu_slot: u32, scratch: &'static Scratch, place: usize) -> bool {
     let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
     // The fields of `FunctionEventRecord`, in order.
     let words: [u64; FUNCTION_EVENT_WORDS] = [
-        pair(KernelEventKind::Function as u32, tgid),
-        incarnation,
+        pair(KernelEventKind::Function as u32, tgid()),
+        incarnation(),
         function.0,
         chain.bias.load(),
         report.extra.load(),
@@ -143,12 +175,11 @@ fn report(cpu_slot: u32, scratch: &'static Scratch, place: usize) -> bool {
     for (place, word) in report.record.iter().zip(words) {
         place.store(word);
     }
-    // Lines are read while the process lives.
-    if !send_record::<FUNCTION_EVENT_WORDS>(&report.record, &report.length, true) {
-        return false;
+    if !send_record::<FUNCTION_EVENT_WORDS>(&report.record, &report.length, false) {
+        return DROPPED;
     }
     slot.store(hash.0);
-    true
+    SENT
 }
 
 subprog! {

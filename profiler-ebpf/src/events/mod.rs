@@ -129,6 +129,19 @@ pub(crate) fn wake_up(is_priority: bool) -> u64 {
     )
 }
 
+/// Wakes user space; false if the queue is full, when it was woken before.
+#[inline(always)]
+pub(crate) fn wake() -> bool {
+    // Nothing else does it than a record, which may be withdrawn.
+    match KERNEL_EVENTS.reserve::<u64>(0) {
+        Some(record) => {
+            record.discard(u64::from(BPF_RB_FORCE_WAKEUP));
+            true
+        }
+        None => false,
+    }
+}
+
 /// Puts a record of so many words, with so many bytes behind it, into the queue; false if that is full.
 #[inline(always)]
 pub(crate) fn send_record<const WORDS: usize>(

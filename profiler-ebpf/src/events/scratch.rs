@@ -15,6 +15,8 @@ pub(crate) struct Report {
     /// A [`profiler_common::abi::MappingEventRecord`], and the path behind it; or a
     /// [`profiler_common::abi::FunctionEventRecord`], and its strings.
     pub(crate) record: [Word; REPORT_WORDS],
+    /// Where in the stack a function's frame is.
+    pub(crate) place: Word,
     /// Where a function's strings lie: what it belongs to, its name, its file.
     pub(crate) pieces: [Piece; 3],
     pub(crate) first_line: Word,

@@ -456,21 +456,16 @@ fn take_step<R: Chain>(view: &View, kind: RuntimeKind) -> ControlFlow<()> {
 }
 
 #[inline(always)]
-fn put_strings<R: FunctionInfo>(
-    cpu_slot: u32,
-    kind: RuntimeKind,
-    function: u64,
-    place: u32,
-) -> Option<()> {
+fn put_strings<R: FunctionInfo>(cpu_slot: u32, kind: RuntimeKind, function: u64) -> Option<()> {
     let scratch = Scratch::of(cpu_slot)?;
     let view = View::of(scratch, kind)?;
+    let report = &scratch.report;
     let own = if R::OWN_FRAME.is_some() || R::FRAMES_ARE_NATIVE {
-        own_frames::address(&scratch.chains, place as usize)
+        own_frames::address(&scratch.chains, report.place.load() as usize)
     } else {
         0
     };
     let strings = R::strings_in_frame(&view, function, own)?;
-    let report = &scratch.report;
     for (place, piece) in report
         .pieces
         .iter()

@@ -49,9 +49,9 @@ macro_rules! subprograms {
             )?
 
             subprog! {
-                fn $strings(cpu_slot: u32, function: u64, place: u32) -> bool {
+                fn $strings(cpu_slot: u32, function: u64) -> bool {
                     is_shown(RuntimeKind::$kind)
-                        && put_strings::<runtime::$kind>(cpu_slot, RuntimeKind::$kind, function, place)
+                        && put_strings::<runtime::$kind>(cpu_slot, RuntimeKind::$kind, function)
                             .is_some()
                 }
             }
@@ -135,12 +135,12 @@ macro_rules! subprograms {
         pub(crate) const NAMED_BY_CALLER: u64 =
             0 $(| (<runtime::$kind as FunctionInfo>::NAMED_BY_CALLER as u64) << RuntimeKind::$kind as u64)+;
 
-        /// Puts where the strings of a function of the runtime with this number lie into the scratch memory, given the place of
-        /// its frame in the stack; false if there is no such function.
+        /// Puts where the strings of a function of the runtime with this number lie into the scratch memory, where the place of
+        /// its frame in the stack is; false if there is no such function.
         #[inline(always)]
-        pub(crate) fn strings_of(kind: u64, cpu_slot: u32, function: u64, place: u32) -> bool {
+        pub(crate) fn strings_of(kind: u64, cpu_slot: u32, function: u64) -> bool {
             $(if kind == RuntimeKind::$kind as u64 {
-                return $strings(cpu_slot, function, place);
+                return $strings(cpu_slot, function);
             })+
             false
         }
