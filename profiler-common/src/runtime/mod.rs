@@ -63,7 +63,7 @@ pub const COMPILED: u64 = 1 << 47;
 const _: () = assert!(COMPILED & FUNCTION_BITS != 0);
 
 /// Words that a runtime remembers: [`Process::remember`].
-pub const REMEMBERED_WORDS: usize = 16;
+pub const REMEMBERED_WORDS: usize = 18;
 
 /// The file that a runtime is in, as the runtime's code sees it.
 pub trait Described {

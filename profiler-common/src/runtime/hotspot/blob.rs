@@ -1,10 +1,12 @@
 //! Blobs of the code cache: from an address to the blob that it is in.
 
-use super::layout::{COMPILED_NAME, HEAPS, Offsets, REMEMBERED, at};
+use super::layout::{COMPILED_NAME, HEAPS, INTERPRETER, INTERPRETER_NAME, Offsets, REMEMBERED, at};
 use crate::runtime::{COMPILED, Process};
 
 /// So often a map of segments leads back, at most.
 const MOST_STEPS: u32 = 6;
+/// Bytes of the interpreter, at most.
+const MOST_INTERPRETER: u64 = 4 << 20;
 /// A segment in which nothing is.
 const FREE: u8 = 0xff;
 
@@ -28,7 +30,7 @@ pub(super) struct Blob {
 /// Names of kinds: compiled code, what calls native methods, the interpreter, and what jumps to a virtual method.
 const COMPILED_CODE: u64 = u64::from_le_bytes(*b"nmethod\0");
 const NATIVE_METHOD: u64 = u64::from_le_bytes(*b"native n");
-const INTERPRETER: u64 = u64::from_le_bytes(*b"Interpre");
+const INTERPRETER_CODE: u64 = u64::from_le_bytes(*b"Interpre");
 const VTABLE: u64 = u64::from_le_bytes(*b"vtable c");
 
 impl Blob {
@@ -78,7 +80,16 @@ impl Blob {
     /// Whether it is the interpreter.
     #[inline(always)]
     pub(super) fn is_interpreter(&self) -> bool {
-        self.kind == INTERPRETER
+        self.kind == INTERPRETER_CODE
+    }
+
+    /// Remembers where the interpreter is, if it is that: it stays there, and has thousands of segments, so the map leads to its
+    /// beginning in many steps.
+    #[inline(always)]
+    pub(super) fn remember_interpreter(&self, process: &impl Process) {
+        let block = self.address.wrapping_sub(Offsets::heap_block(process));
+        process.remember(INTERPRETER, block);
+        process.remember(INTERPRETER_NAME, self.name);
     }
 
     /// Whether it looks up a virtual method and jumps to it, without a frame of its own (each machine's `vtableStubs_….cpp`).
@@ -94,11 +105,14 @@ impl Blob {
     }
 }
 
-/// The first characters of a kind's name. Most are of compiled code: where its name is, is remembered.
+/// The first characters of a kind's name. Most are of compiled code and the interpreter: where their names are, is remembered.
 #[inline(always)]
 fn kind(process: &impl Process, name: u64) -> Option<u64> {
     if name != 0 && process.remembered(COMPILED_NAME) == name {
         return Some(COMPILED_CODE);
+    }
+    if name != 0 && process.remembered(INTERPRETER_NAME) == name {
+        return Some(INTERPRETER_CODE);
     }
     let [kind] = process.read(name)?;
     if kind == COMPILED_CODE {
@@ -143,6 +157,20 @@ fn blob_in(process: &impl Process, address: u64) -> Option<u64> {
         return None;
     }
     let bits = Offsets::segment_bits(process) & 31;
+    let known = process.remembered(INTERPRETER);
+    let into = address.wrapping_sub(known);
+    if known != 0
+        && into < MOST_INTERPRETER
+        && fetch(process, known)
+        && covers(process, into >> bits)
+    {
+        let blob = Offsets::heap_block(process);
+        // Of another process, something else may be there.
+        let name = process.fetched_at(blob + Offsets::blob_name(process));
+        if name == process.remembered(INTERPRETER_NAME) {
+            return Some(known.wrapping_add(blob));
+        }
+    }
     let segment = address.wrapping_sub(low) >> bits;
     let mut first = segment;
     for _ in 0..MOST_STEPS {
@@ -173,6 +201,8 @@ fn covers(process: &impl Process, segments: u64) -> bool {
 fn remember_heaps(process: &impl Process) -> Option<()> {
     process.remember(REMEMBERED, 0);
     process.remember(COMPILED_NAME, 0);
+    process.remember(INTERPRETER, 0);
+    process.remember(INTERPRETER_NAME, 0);
     let variable = process.bias().wrapping_add(process.descriptor(at::HEAPS));
     let [heaps] = process.read(variable)?;
     let [count] = process.read(heaps)?;

@@ -43,6 +43,7 @@ impl CodeOwner for HotSpot {
     ) -> Option<(Frame, Option<ChainFrame>)> {
         let blob = Blob::fetched(process, found)?;
         if blob.is_interpreter() {
+            blob.remember_interpreter(process);
             let caller = interpreters_caller(process, frame)?;
             return Some((caller, interpreted(process, frame)));
         }

@@ -99,4 +99,8 @@ pub(super) const HEAPS: usize = 3;
 /// The word that remembers where the name of compiled code is.
 pub(super) const COMPILED_NAME: usize = REMEMBERED + 1 + 3 * HEAPS;
 
-const _: () = assert!(COMPILED_NAME < REMEMBERED_WORDS);
+/// The words that remember the block of the interpreter, and where its kind's name is.
+pub(super) const INTERPRETER: usize = COMPILED_NAME + 1;
+pub(super) const INTERPRETER_NAME: usize = COMPILED_NAME + 2;
+
+const _: () = assert!(INTERPRETER_NAME < REMEMBERED_WORDS);

@@ -194,13 +194,19 @@ fn a_frame_that_is_not_there_is_told_by_instructions() {
     }
 }
 
-#[test]
-fn frames_of_the_interpreter_have_methods_and_bytecodes() {
+/// A process with a frame of the interpreter, and where its frame pointer is.
+fn interpreting() -> (Recorded, u64) {
     let mut process = process();
     let fp = STACK + 0x100;
     process.words(fp - 64, &[CONSTANT + 48 + 7]);
     process.words(fp - 24, &[METHOD]);
     process.words(fp - 8, &[fp + 0x80, 0xbbbb, CALLER]);
+    (process, fp)
+}
+
+#[test]
+fn frames_of_the_interpreter_have_methods_and_bytecodes() {
+    let (mut process, fp) = interpreting();
     let ip = INTERPRETER + INSTRUCTIONS + 0x40;
     let (caller, function) = look(&process, &called(ip, STACK, fp));
     let caller = caller.unwrap();
@@ -220,6 +226,22 @@ fn frames_of_the_interpreter_have_methods_and_bytecodes() {
     process.registers[13] = STACK;
     let (_, function) = look(&process, &running(ip, STACK, fp));
     assert_eq!(function, None);
+}
+
+#[test]
+fn the_interpreter_is_remembered_and_what_else_lies_there_is_not_taken_for_it() {
+    let (mut process, fp) = interpreting();
+    let frame = called(INTERPRETER + INSTRUCTIONS + 0x40, STACK, fp);
+    let look = |process: &Recorded| look(process, &frame).1.map(|function| function.function);
+    assert_eq!(look(&process), Some(METHOD));
+    // The map is not asked any more.
+    process.bytes(SEGMENTS, &[0xff; 0x80]);
+    assert_eq!(look(&process), Some(METHOD));
+    // Compiled code in the same place, as in another process: the map leads there.
+    let back: Vec<u8> = (0..8).collect();
+    process.bytes(SEGMENTS + 32, &back);
+    process.words(INTERPRETER + 96, &[NAMES]);
+    assert_eq!(look(&process), Some(COMPILED | INTERPRETER));
 }
 
 #[test]

@@ -134,14 +134,15 @@ impl Process for View {
 
     #[inline(always)]
     fn remembered(&self, index: usize) -> u64 {
-        let words = &self.scratch.chains.remembered;
-        words[index & (words.len() - 1)].load()
+        let word = self.scratch.chains.remembered.get(index);
+        word.map_or(0, |word| word.load())
     }
 
     #[inline(always)]
     fn remember(&self, index: usize, value: u64) {
-        let words = &self.scratch.chains.remembered;
-        words[index & (words.len() - 1)].store(value);
+        if let Some(word) = self.scratch.chains.remembered.get(index) {
+            word.store(value);
+        }
     }
 
     #[inline(always)]
