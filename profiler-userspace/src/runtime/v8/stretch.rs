@@ -13,6 +13,8 @@ use profiler_common::runtime::v8::{STRETCH_BYTES, address_of, is_object};
 /// The most bytes below a stretch that are searched, and how many at a time.
 const MOST_SEARCHED: u64 = 1 << 20;
 const PIECE: u64 = BLOCK_BYTES as u64;
+/// So many pieces are read at once where the head is not near.
+const MOST_PIECES: u64 = 4;
 /// How far behind its head code begins, at most.
 const MOST_HEAD: u64 = 128;
 /// The most bytes of a table, and of an array.
@@ -173,8 +175,15 @@ fn codes(heap: &Heap<'_>, stretch: u64, mut is_head: impl FnMut(u64) -> bool) ->
     let mut found = Vec::new();
     let mut end = stretch.saturating_add(STRETCH_BYTES);
     let mut piece = [0; PIECE as usize];
+    // That piece and the one below it were read ahead.
+    let mut read_from = (stretch & !(PIECE - 1)).saturating_sub(PIECE);
     while end > stretch.saturating_sub(MOST_SEARCHED) {
         let start = end.saturating_sub(1) & !(PIECE - 1);
+        if start < read_from {
+            let pieces = (0..MOST_PIECES).map(|number| start.saturating_sub(number * PIECE));
+            heap.memory.read_ahead(pieces);
+            read_from = start.saturating_sub((MOST_PIECES - 1) * PIECE);
+        }
         let bytes = &mut piece[..(end - start) as usize];
         if heap.memory.copy(start, bytes).is_none() {
             break;
