@@ -1,6 +1,6 @@
 //! The flame-bpf command: parse, do it, exit code.
 
-use flame_bpf::allocator::Counting;
+use flame_bpf::allocator::{self, Counting};
 use flame_bpf::cli::{self, Exit, InspectNames, InspectUnwind, Task};
 use flame_bpf::{inspect, pipeline, session};
 use std::io::{IsTerminal as _, Write as _};
@@ -18,6 +18,7 @@ fn main() -> ExitCode {
     };
     let done = match task {
         Task::Record(plan) => {
+            allocator::share_heap();
             let check = || match read_task().map_err(|exit| exit.reason().to_owned())? {
                 Task::Record(plan) => session::check(&plan).map_err(|error| format!("{error:#}")),
                 _ => Ok(()),
