@@ -175,6 +175,7 @@ fn options_are_read_again_unless_they_are_wrong() {
             "header A: cannot read /nonexistent",
         ),
         ("spool = '/etc/passwd/x'\n", "/etc/passwd is no folder"),
+        ("spool = '/proc/x'\n", "/proc takes no file"),
         (
             "listen = '192.0.2.1:9464'\n",
             "cannot listen on 192.0.2.1:9464",

@@ -20,14 +20,13 @@ use crate::report::names;
 use crate::send::{self, Board, Body, Counts, Sender, Standing, compressed};
 use crate::symbolize::NameCache;
 use crate::text::number::{counted, grouped};
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use foldhash::fast::FixedState;
 use profiler_common::abi::{Class, Counters};
 use std::collections::BTreeMap;
 use std::hash::BuildHasher as _;
 use std::io::ErrorKind;
 use std::net::TcpListener;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -168,7 +167,7 @@ impl Sent {
     }
 }
 
-/// Whether a service could begin: its certificates and secrets can be read, nothing else lies where its folders are to be, and the
+/// Whether a service could begin: its certificates and secrets can be read, its folders take files or can be made, and the
 /// address to listen on is this machine's.
 ///
 /// # Errors
@@ -178,12 +177,16 @@ pub(crate) fn check(service: &Service) -> Result<()> {
     let store = service.store.as_ref().map(|(folder, _)| folder);
     for folder in service.limits.folder.iter().chain(store) {
         let there = folder.ancestors().find(|path| path.exists());
+        let there = there.unwrap_or(folder);
+        let cannot = || format!("cannot keep windows in {}", folder.display());
         ensure!(
-            there.is_none_or(Path::is_dir),
-            "cannot keep windows in {}: {} is no folder",
-            folder.display(),
-            there.unwrap_or(folder).display()
+            there.is_dir(),
+            "{}: {} is no folder",
+            cannot(),
+            there.display()
         );
+        tempfile::tempfile_in(there)
+            .with_context(|| format!("{}: {} takes no file", cannot(), there.display()))?;
     }
     match service
         .listen
