@@ -328,7 +328,8 @@ fn cpus_are_labelled_only_when_asked_for() {
     assert!(!plain.any(any), "{plain}");
 }
 
-#[kernel_test]
+// Beside others no CPU is idle for long.
+#[kernel_test(alone)]
 fn idle_cpus_are_counted_and_shown_only_when_asked_for() {
     // Interrupts of idle CPUs are work.
     let idle = |stack: &Stack| stack.mentions("swapper") && !stack.has_interrupt();
