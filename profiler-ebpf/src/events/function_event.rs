@@ -5,13 +5,13 @@
 //! ([`profiler_common::abi::FunctionEventRecord`]). The function runs now, so its name is what it is called, whatever becomes
 //! of its memory later.
 
-use super::{send_record, wake};
+use super::{once, send_record, wake};
 use crate::{
     events::scratch::Report,
     platform::{
         config::{self, config},
         loops::{Turn, repeat},
-        maps::{ANNOUNCED, ANNOUNCED_SLOTS, FUNCTION_SLOTS, FUNCTIONS, Scratch},
+        maps::{FUNCTION_SLOTS, FUNCTIONS, Scratch},
         memory,
         subprog::subprog,
     },
@@ -56,8 +56,9 @@ subprog! {
     }
 }
 
-/// Nanoseconds from one time that user space is woken for functions to the next, as a power of two: 17 ms. Those that were reported
-/// meanwhile are read together, which is cheaper by much; but what is read of them is read of a process that still lives.
+/// Nanoseconds in which user space is woken once for functions, as a power of two: 17 ms. To read many together costs much less than one
+/// after the other; but they are read while their process lives. Those that are reported behind the wake-up are read with the next ones,
+/// or when user space looks of its own accord, ten times a second.
 const PAUSE_BITS: u64 = 24;
 
 subprog! {
@@ -69,12 +70,7 @@ subprog! {
         let hash = Hash::new(config!(seed))
             .with(KernelEventKind::Function as u64)
             .with(context.now >> PAUSE_BITS);
-        let Some(slot) = ANNOUNCED.get(hash.slot(0, ANNOUNCED_SLOTS - 1)) else {
-            return;
-        };
-        if slot.load() != hash.0 && wake() {
-            slot.store(hash.0);
-        }
+        once(hash, wake);
     }
 }
 
@@ -101,9 +97,11 @@ impl Turn for Frames {
     }
 }
 
-/// Outcomes of a report: there was nothing to say, it is in the queue, the queue is full.
+/// Outcome of a report: there was nothing new to say. The others are bits.
 const NOTHING: u32 = 0;
+/// Outcome of a report: it is in the queue.
 const SENT: u32 = 1;
+/// Outcome of a report: the queue is full.
 const DROPPED: u32 = 2;
 
 subprog! {

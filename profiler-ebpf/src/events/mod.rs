@@ -42,10 +42,18 @@ fn new_process(counters: &Counters, tgid: u32, incarnation: u64) {
     let hash = Hash::new(config!(seed))
         .with(u64::from(tgid))
         .with(incarnation);
+    once(hash, || {
+        send(counters, KernelEventKind::NewProcess, tgid, incarnation, 0)
+    });
+}
+
+/// Does what was not done lately for this hash. `act` says whether it could.
+#[inline(always)]
+fn once(hash: Hash, act: impl FnOnce() -> bool) {
     let Some(slot) = ANNOUNCED.get(hash.slot(0, ANNOUNCED_SLOTS - 1)) else {
         return;
     };
-    if slot.load() != hash.0 && send(counters, KernelEventKind::NewProcess, tgid, incarnation, 0) {
+    if slot.load() != hash.0 && act() {
         slot.store(hash.0);
     }
 }
@@ -62,15 +70,12 @@ pub(crate) fn code(kind: KernelEventKind, context: SampleContext, address: u64, 
     } = context;
     // If this process has ended and cannot help, another may later.
     let hash = hash.with(u64::from(ids.tgid)).with(used_clock(now));
-    let (Some(slot), Some(counters)) = (
-        ANNOUNCED.get(hash.slot(0, ANNOUNCED_SLOTS - 1)),
-        counters::counters(cpu_slot),
-    ) else {
+    let Some(counters) = counters::counters(cpu_slot) else {
         return;
     };
-    if slot.load() != hash.0 && send(counters, kind, ids.tgid, incarnation, address) {
-        slot.store(hash.0);
-    }
+    once(hash, || {
+        send(counters, kind, ids.tgid, incarnation, address)
+    });
 }
 
 /// Asks for a drain.
@@ -131,7 +136,7 @@ pub(crate) fn wake_up(is_priority: bool) -> u64 {
 
 /// Wakes user space; false if the queue is full, when it was woken before.
 #[inline(always)]
-pub(crate) fn wake() -> bool {
+fn wake() -> bool {
     // Nothing else does it than a record, which may be withdrawn.
     match KERNEL_EVENTS.reserve::<u64>(0) {
         Some(record) => {

@@ -137,8 +137,8 @@ pub(crate) static CGROUPS: Array<Cgroup> = Array::with_max_entries(CGROUP_SLOTS,
 #[map]
 pub(crate) static OFTEN_WAITING: Array<Word> = Array::with_max_entries(OFTEN_WAITING_SLOTS, 0);
 
-/// Processes announced lately: slot by hash, holding the last process that fell into it. A process that
-/// was pushed out is announced again, which does no harm. 4,096 slots, 32 KiB.
+/// Announced lately, processes above all: slot by hash, holding the last hash that fell into it. What was pushed out is announced
+/// again, which does no harm. 4,096 slots, 32 KiB.
 #[map]
 pub(crate) static ANNOUNCED: Array<Word> = Array::with_max_entries(ANNOUNCED_SLOTS, 0);
 

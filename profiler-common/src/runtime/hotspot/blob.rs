@@ -5,7 +5,7 @@ use crate::runtime::{COMPILED, Process};
 
 /// So often a map of segments leads back, at most.
 const MOST_STEPS: u32 = 6;
-/// Bytes of the interpreter, at most.
+/// Bytes of the interpreter, at most. That of Java 17 has 95 KiB.
 const MOST_INTERPRETER: u64 = 4 << 20;
 /// A segment in which nothing is.
 const FREE: u8 = 0xff;
@@ -83,8 +83,8 @@ impl Blob {
         self.kind == INTERPRETER_CODE
     }
 
-    /// Remembers where the interpreter is, if it is that: it stays there, and has thousands of segments, so the map leads to its
-    /// beginning in many steps.
+    /// Remembers this one as the interpreter. That has thousands of segments, so the map of segments leads to its beginning in many
+    /// steps; and it never moves.
     #[inline(always)]
     pub(super) fn remember_interpreter(&self, process: &impl Process) {
         let block = self.address.wrapping_sub(Offsets::heap_block(process));

@@ -237,11 +237,13 @@ fn the_interpreter_is_remembered_and_what_else_lies_there_is_not_taken_for_it() 
     // The map is not asked any more.
     process.bytes(SEGMENTS, &[0xff; 0x80]);
     assert_eq!(look(&process), Some(METHOD));
-    // Compiled code in the same place, as in another process: the map leads there.
-    let back: Vec<u8> = (0..8).collect();
-    process.bytes(SEGMENTS + 32, &back);
+    // In another process, code of another kind lies there, and behind it what the map leads to.
     process.words(INTERPRETER + 96, &[NAMES]);
-    assert_eq!(look(&process), Some(COMPILED | INTERPRETER));
+    let behind = INTERPRETER + 128;
+    blob(&mut process, behind, 0, 0, 0);
+    let back: Vec<u8> = (0..7).collect();
+    process.bytes(SEGMENTS + 33, &back);
+    assert_eq!(look(&process), Some(COMPILED | behind));
 }
 
 #[test]

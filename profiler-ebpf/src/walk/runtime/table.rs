@@ -135,8 +135,8 @@ macro_rules! subprograms {
         pub(crate) const NAMED_BY_CALLER: u64 =
             0 $(| (<runtime::$kind as FunctionInfo>::NAMED_BY_CALLER as u64) << RuntimeKind::$kind as u64)+;
 
-        /// Puts where the strings of a function of the runtime with this number lie into the scratch memory, where the place of
-        /// its frame in the stack is; false if there is no such function.
+        /// Puts where the strings of a function of the runtime with this number lie into the scratch memory, which has the place of
+        /// its frame in the stack; false if there is no such function.
         #[inline(always)]
         pub(crate) fn strings_of(kind: u64, cpu_slot: u32, function: u64) -> bool {
             $(if kind == RuntimeKind::$kind as u64 {
