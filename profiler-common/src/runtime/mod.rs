@@ -416,6 +416,19 @@ pub trait CodeOwner: FunctionInfo {
         frame: &Frame,
         found: u64,
     ) -> Option<(Frame, Option<ChainFrame>)>;
+
+    /// The caller of a frame that will return to an address where [`leave`](Self::leave) found this function in this process before,
+    /// and the caller's stack pointer so many bytes above the frame's; and what a search would find. Takes less work than those;
+    /// none if it does not do, or if another function may be there now.
+    #[inline(always)]
+    fn leave_known(
+        _process: &impl Process,
+        _frame: &Frame,
+        _function: &ChainFrame,
+        _bytes: u64,
+    ) -> Option<(Frame, u64)> {
+        None
+    }
 }
 
 /// A runtime that runs one function in each native frame of some code of its file: which, the frame says. It is shown in the place

@@ -5,6 +5,8 @@
 //!
 //! A rule is kept for one number of the state of a process's memory, which is another one after each change of its mappings
 //! and of the index of code. Frames that may run interpreted ones are followed only where it is certain that they do not.
+//!
+//! In place of a rule, the function of a runtime's may be kept that was found there. The runtime says whether it still is.
 
 use crate::{
     platform::{
@@ -21,7 +23,8 @@ use crate::{
 };
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
-    abi::{MAX_USER_FRAMES, MAX_USER_WORDS, Rule, Switches},
+    abi::{FrameWord, MAX_USER_FRAMES, MAX_USER_WORDS, Rule, Switches},
+    runtime::{ChainFrame, RuntimeKind},
     walk::native,
 };
 
@@ -43,7 +46,7 @@ fn keep(scratch: &'static Scratch, rule: Rule, descriptor: u32, address: u64) {
         return;
     }
     let ReturnRules([first, second]) = set(scratch, frame.ip);
-    if first.memory_state.load() == state {
+    if first.memory_state.load() == state && first.rule.load() != ReturnRule::KNOWN_FUNCTION {
         second.address.store(first.address.load());
         second.memory_state.store(state);
         second.rule.store(first.rule.load());
@@ -59,6 +62,71 @@ fn keep(scratch: &'static Scratch, rule: Rule, descriptor: u32, address: u64) {
         } else {
             0
         });
+}
+
+/// Keeps the function at a return address, in code of a runtime's own, and how many bytes above the frame's its caller's stack
+/// pointer is. It takes the whole set.
+#[inline(always)]
+pub(crate) fn keep_function(
+    scratch: &'static Scratch,
+    address: u64,
+    kind: RuntimeKind,
+    frame: &ChainFrame,
+    bytes: u64,
+) {
+    let state = scratch.walk.memory_state.load();
+    if state == 0 {
+        return;
+    }
+    let ReturnRules([first, second]) = set(scratch, address);
+    first.address.store(address);
+    first.memory_state.store(state);
+    first.rule.store(ReturnRule::KNOWN_FUNCTION);
+    first.runtime.store(kind as u64);
+    let function = FrameWord::function(kind, frame.function, frame.check);
+    second.address.store(function.0);
+    second.memory_state.store(0);
+    second
+        .rule
+        .store(FrameWord::position(frame.check, frame.position).0);
+    second.runtime.store(bytes);
+}
+
+/// A function that was [kept](keep_function), of the runtime with this number.
+pub(crate) struct KnownFunction {
+    pub(crate) kind: u64,
+    pub(crate) function: ChainFrame,
+    pub(crate) bytes: u64,
+}
+
+/// Whether one is kept for this return address.
+#[inline(always)]
+pub(crate) fn has_function(scratch: &'static Scratch, address: u64) -> bool {
+    let ReturnRules([first, _]) = set(scratch, address);
+    first.address.load() == address
+        && first.memory_state.load() == scratch.walk.memory_state.load()
+        && first.rule.load() == ReturnRule::KNOWN_FUNCTION
+}
+
+/// That for a return address.
+#[inline(always)]
+pub(crate) fn function_at(scratch: &'static Scratch, address: u64) -> Option<KnownFunction> {
+    if !has_function(scratch, address) {
+        return None;
+    }
+    let ReturnRules([first, second]) = set(scratch, address);
+    let function = FrameWord(second.address.load());
+    let position = FrameWord(second.rule.load());
+    Some(KnownFunction {
+        kind: first.runtime.load(),
+        function: ChainFrame {
+            function: function.function_address(),
+            check: position.check_of(function),
+            position: position.0 as u32,
+            flags: ChainFrame::FRAME,
+        },
+        bytes: second.runtime.load(),
+    })
 }
 
 /// The set of a return address.
@@ -96,7 +164,7 @@ subprog! {
 
 /// For how many native frames more there is room.
 #[inline(always)]
-fn room(scratch: &'static Scratch) -> u32 {
+pub(crate) fn room(scratch: &'static Scratch) -> u32 {
     let seconds = if config::has(Switches::RUNTIMES) {
         scratch.chains.seconds.load()
     } else {
@@ -129,6 +197,10 @@ impl Callers {
         let mut frame = walk.frame();
         let address = frame.ip;
         let kept = find(self.scratch, address)?;
+        let rule = Rule(kept.rule.load());
+        if rule.0 == ReturnRule::KNOWN_FUNCTION {
+            return None;
+        }
         let words = walk.words.load();
         // Hidden from the compiler, which would compute the place before it has checked the number.
         let index = black_box(words as usize);
@@ -137,7 +209,6 @@ impl Callers {
         }
         // It counts once it is noted that there is a word more.
         user.get(1 + index)?.store(address);
-        let rule = Rule(kept.rule.load());
         native::advance_plain(rule, &mut frame, &StackMemory(&walk.stack)).ok()?;
         if config::has(Switches::RUNTIMES) {
             let runtime = kept.runtime.load();

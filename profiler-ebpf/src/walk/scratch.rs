@@ -5,7 +5,7 @@
 use super::runtime::scratch::SavedChains;
 use crate::platform::{config, word::Word};
 use profiler_common::{
-    abi::{CodeState, Fallbacks, Switches},
+    abi::{CodeState, Fallbacks, Rule, Switches},
     intern::Hash,
     walk::{
         ahead::AHEAD,
@@ -170,10 +170,15 @@ pub(crate) struct ReturnRule {
     pub(crate) address: Word,
     /// See [`Known::memory_state`]; zero if there is no rule here yet.
     pub(crate) memory_state: Word,
-    /// A [plain](profiler_common::abi::Rule::is_plain) one.
+    /// A [plain](profiler_common::abi::Rule::is_plain) one, or [`KNOWN_FUNCTION`](Self::KNOWN_FUNCTION).
     pub(crate) rule: Word,
     /// The [`RuntimeKind`] whose levels a frame there may run, plus one; zero if it runs none.
     pub(crate) runtime: Word,
+}
+
+impl ReturnRule {
+    /// In place of a rule: the set holds [a function of a runtime's](super::return_rules::keep_function).
+    pub(crate) const KNOWN_FUNCTION: u64 = Rule::MISSING.0;
 }
 
 /// For how many processes answers are kept from one firing to the next. A power of two.

@@ -73,6 +73,9 @@ impl UserWalk {
             return runtime::go_on(self.cpu_slot);
         }
         if self.scratch.walk.memory_state.load() != 0 && !self.is_trying() {
+            if config::has(Switches::RUNTIMES) {
+                runtime::owned_code::follow_known(self.cpu_slot, self.scratch);
+            }
             return_rules::follow_return_rules(self.cpu_slot);
         }
         let others = self.other_words();

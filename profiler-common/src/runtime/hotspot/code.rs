@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     runtime::{
-        ChainFrame, CodeOwner, Process,
+        COMPILED, ChainFrame, CodeOwner, Process,
         arch::{
             self,
             hotspot::{BYTECODE, BYTECODE_BELOW, METHOD_BELOW, SENDER_BELOW, THREAD},
@@ -63,6 +63,34 @@ impl CodeOwner for HotSpot {
         };
         Some((caller, Some(function)))
     }
+
+    /// A compiled method is told by its number.
+    #[inline(always)]
+    fn leave_known(
+        process: &impl Process,
+        frame: &Frame,
+        function: &ChainFrame,
+        bytes: u64,
+    ) -> Option<(Frame, u64)> {
+        let method = function.function & !COMPILED;
+        let [number] = process.read(method.wrapping_add(Offsets::compile_id(process)))?;
+        let is_same = method != function.function && number as u32 == function.check;
+        let caller = caller_below(process, frame.sp.wrapping_add(bytes))?;
+        is_same.then_some((caller, method))
+    }
+}
+
+/// The caller whose stack pointer this is.
+#[inline(always)]
+fn caller_below(process: &impl Process, sp: u64) -> Option<Frame> {
+    let [ip] = process.read_upward(sp.wrapping_sub(8))?;
+    is_user_address(ip).then_some(Frame {
+        ip,
+        sp,
+        fp: Kept::at(sp.wrapping_sub(16)),
+        saved: Kept::LOST,
+        reached: Reached::Called,
+    })
 }
 
 /// The caller of compiled code, by the size of its frames.
@@ -78,18 +106,13 @@ fn compiled_caller(process: &impl Process, frame: &Frame, blob: &Blob) -> Option
     } else {
         missing.wrapping_add(8)
     };
-    let [ip] = process.read_upward(cfa.wrapping_sub(8))?;
-    is_user_address(ip).then_some(Frame {
-        ip,
-        sp: cfa,
-        fp: if missing == frame.sp {
-            frame.fp
-        } else {
-            Kept::at(cfa.wrapping_sub(16))
-        },
-        saved: Kept::LOST,
-        reached: Reached::Called,
-    })
+    let caller = caller_below(process, cfa)?;
+    let fp = if missing == frame.sp {
+        frame.fp
+    } else {
+        caller.fp
+    };
+    Some(Frame { fp, ..caller })
 }
 
 /// Bytes of a method's bytecodes, at most (JVM Specification, section 4.7.3).

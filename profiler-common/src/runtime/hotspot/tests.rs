@@ -3,7 +3,9 @@ extern crate std;
 use super::*;
 use crate::runtime::memory::{Recorded, leave_code};
 use crate::runtime::testing::text;
-use crate::runtime::{COMPILED, ChainFrame, FunctionInfo as _, RuntimeKind, first_word};
+use crate::runtime::{
+    COMPILED, ChainFrame, CodeOwner as _, FunctionInfo as _, RuntimeKind, first_word,
+};
 use crate::walk::Registers;
 use crate::walk::native::{Frame, Kept, Reached};
 use proptest::prelude::{any, proptest};
@@ -152,6 +154,28 @@ fn compiled_code_is_left_by_the_size_of_its_frames() {
     assert_eq!((function.function, function.check), (COMPILED | CODE, 77));
     assert_eq!(function.position, 0x7f);
     assert_eq!(HotSpot::check(&process, function.function), Some(77));
+}
+
+#[test]
+fn a_known_method_is_left_as_long_as_its_number_is_there() {
+    let mut process = process();
+    process.words(STACK, &[0; 16]);
+    process.words(STACK + 32, &[0xbbbb, CALLER]);
+    let frame = called(CODE + INSTRUCTIONS + 0x80, STACK, 0);
+    let (caller, function) = look(&process, &frame);
+    let function = function.unwrap();
+    let again = |process: &Recorded, function: &ChainFrame| {
+        HotSpot::leave_known(process, &frame, function, 48).map(|(caller, _)| caller)
+    };
+    assert_eq!(again(&process, &function), caller);
+    let stub = ChainFrame {
+        function: METHOD,
+        ..function
+    };
+    assert_eq!(again(&process, &stub), None);
+    process.words(CODE + 304, &[78]);
+    assert_eq!(again(&process, &function), None);
+    assert_eq!(look(&process, &frame).1.unwrap().check, 78);
 }
 
 #[test]
@@ -325,6 +349,7 @@ proptest! {
         if let Some(function) = function {
             let _ = HotSpot::strings(&process, function.function);
             let _ = HotSpot::check(&process, function.function);
+            let _ = HotSpot::leave_known(&process, &frame, &function, place);
         }
     }
 }

@@ -19,3 +19,10 @@ pub(super) fn shared_of_function(process: &impl Process, function: u64) -> Optio
     let is_function = is_of_types(process, process.fetched(0), functions, FUNCTION_MAPS);
     (is_function && is_object(shared)).then_some(address_of(shared))
 }
+
+/// As [`shared_of_function`], of what is taken for a `JSFunction` because one stood there before. What comes of it is to be compared.
+#[inline(always)]
+pub(super) fn known_shared(process: &impl Process, function: u64) -> Option<u64> {
+    let [shared] = process.read(address_of(function).wrapping_add(Offsets::shared(process)))?;
+    is_object(shared).then_some(address_of(shared))
+}

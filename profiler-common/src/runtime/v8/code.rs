@@ -5,7 +5,7 @@
 
 use super::{
     V8,
-    closure::shared_of_function,
+    closure::{known_shared, shared_of_function},
     frame::shared_of,
     function::Shared,
     layout::{FUNCTION_BELOW, KINDS_OF_FRAMES, SOME_BUILTIN, STRETCH_BYTES},
@@ -74,6 +74,23 @@ impl CodeOwner for V8 {
     ) -> Option<(Frame, Option<ChainFrame>)> {
         let caller = caller(process, frame, found)?;
         Some((caller, function(process, frame, found)))
+    }
+
+    #[inline(always)]
+    fn leave_known(
+        process: &impl Process,
+        frame: &Frame,
+        known: &ChainFrame,
+        _bytes: u64,
+    ) -> Option<(Frame, u64)> {
+        let fp = Self::search_from(process, frame);
+        let [function] = process.read_upward(Self::own_frame(fp))?;
+        let shared = known_shared(process, function)?;
+        let stretch = known.function & !COMPILED;
+        let check = Shared::known_check(process, shared)? ^ hash_of_stretch(process, stretch);
+        let is_same = check == known.check;
+        let caller = frame.by_frame_pointer(process).ok()?;
+        is_same.then_some((caller, fp))
     }
 }
 

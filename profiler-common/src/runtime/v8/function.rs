@@ -33,33 +33,28 @@ impl Shared {
         if !process.fetch(address, SHARED_BYTES) {
             return None;
         }
-        let field = |offset: u64| process.fetched_at(offset);
-        let (map, name, script) = (
+        let (map, name) = (
             process.fetched(0),
-            field(Offsets::name(process)),
-            field(Offsets::script(process)),
+            process.fetched_at(Offsets::name(process)),
         );
-        let literal = field(Offsets::literal(process)) as u32;
-        let unique = Offsets::unique(process);
-        let mut number = field(unique) as u32;
         let kind = Types::shared(process);
-        if !is_of_types(process, map, (kind, kind), SHARED_MAPS)
-            || literal == NO_LITERAL
-            || !is_object(script)
-        {
+        if !is_of_types(process, map, (kind, kind), SHARED_MAPS) {
             return None;
         }
-        if unique == 0 {
-            // Literals are numbered in their script, and scripts in the isolate.
-            let [id] = process.read(address_of(script).wrapping_add(SCRIPT_ID))?;
-            number = integer(id)? as u32;
-        }
+        let (check, script) = check_and_script(process)?;
         Some(Self {
             address,
-            check: number.wrapping_mul(SPREAD).wrapping_add(literal),
+            check,
             name,
-            script: address_of(script),
+            script,
         })
+    }
+
+    /// The check of that at an address which had one before.
+    #[inline(always)]
+    pub(super) fn known_check(process: &impl Process, address: u64) -> Option<u32> {
+        process.fetch(address, SHARED_BYTES).then_some(())?;
+        Some(check_and_script(process)?.0)
     }
 
     /// The reference to the function's name.
@@ -82,6 +77,26 @@ impl Shared {
             flags: ChainFrame::FRAME,
         }
     }
+}
+
+/// The check and the script of what was fetched, if it is of a script.
+#[inline(always)]
+fn check_and_script(process: &impl Process) -> Option<(u32, u64)> {
+    let field = |offset: u64| process.fetched_at(offset);
+    let script = field(Offsets::script(process));
+    let literal = field(Offsets::literal(process)) as u32;
+    let unique = Offsets::unique(process);
+    let mut number = field(unique) as u32;
+    if literal == NO_LITERAL || !is_object(script) {
+        return None;
+    }
+    if unique == 0 {
+        // Literals are numbered in their script, and scripts in the isolate.
+        let [id] = process.read(address_of(script).wrapping_add(SCRIPT_ID))?;
+        number = integer(id)? as u32;
+    }
+    let check = number.wrapping_mul(SPREAD).wrapping_add(literal);
+    Some((check, address_of(script)))
 }
 
 impl FunctionInfo for V8 {

@@ -351,6 +351,38 @@ fn other_code_at_an_address_is_told_apart() {
 }
 
 #[test]
+fn a_known_function_is_left_as_long_as_it_and_its_code_are_there() {
+    let mut process = process();
+    let fp = STACK + 0x100;
+    let returned = code(&mut process, b"\x90", b"\x90");
+    frame(&mut process, fp, F, [STACK + 0x200, returned]);
+    let registers = Registers {
+        ip: AT,
+        sp: fp - 0x60,
+        fp,
+    };
+    let called = Frame::called(registers);
+    let (caller, function) = leave_code::<V8>(&process, &called).unwrap();
+    let function = function.unwrap();
+    let again = |process: &Recorded| V8::leave_known(process, &called, &function, 0);
+    assert_eq!(again(&process), Some((caller, fp)));
+    type Change = fn(&mut Recorded);
+    let changes: [Change; 3] = [
+        |process| process.words(STACK + 0x100 - 16, &[to(G)]),
+        // The collector has put another one there.
+        |process| self::function(process, F, NAME, 3, 42),
+        |process| process.bytes(CODE + 0x49, &[0x91; 0xb7]),
+    ];
+    for change in changes {
+        let mut process = process.clone();
+        change(&mut process);
+        assert_eq!(again(&process), None);
+        let (_, other) = leave_code::<V8>(&process, &called).unwrap();
+        assert_ne!(other.unwrap().check, function.check);
+    }
+}
+
+#[test]
 fn generated_code_without_a_function_has_its_kind() {
     let mut process = process();
     let fp = STACK + 0x100;
@@ -394,6 +426,7 @@ proptest! {
             let own = V8::own_frame(V8::search_from(&process, &frame));
             if let Some((_, Some(shown))) = leave_code::<V8>(&process, &frame) {
                 let _ = V8::strings_in_frame(&process, shown.function, own);
+                let _ = V8::leave_known(&process, &frame, &shown, 0);
             }
         }
         for function in [F, G] {

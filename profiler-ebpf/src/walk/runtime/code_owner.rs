@@ -9,12 +9,13 @@ use crate::{
         loops::{Turn, repeat},
         maps::Scratch,
     },
-    walk::own_frames,
+    walk::{own_frames, return_rules},
 };
 use core::{hint::black_box, marker::PhantomData, ops::ControlFlow};
 use profiler_common::{
     abi::FrameWord,
-    runtime::{ChainFrame, CodeOwner, RuntimeKind},
+    runtime::{COMPILED, ChainFrame, CodeOwner, RuntimeKind},
+    walk::native::{Frame, Reached},
 };
 
 /// Replaces the frame by its caller, if it is in this runtime's code.
@@ -27,8 +28,41 @@ pub(super) fn to_caller<R: CodeOwner>(cpu_slot: u32, kind: RuntimeKind) -> Optio
     let (caller, function) = R::leave(&view, &frame, found)?;
     if let Some(function) = function {
         show(scratch, kind, function, R::own_frame(found));
+        if frame.has_called() && function.function & COMPILED != 0 && function.check != 0 {
+            let bytes = caller.sp.wrapping_sub(frame.sp);
+            return_rules::keep_function(scratch, frame.ip, kind, &function, bytes);
+        }
     }
     scratch.walk.put(caller);
+    Some(())
+}
+
+/// Notes the function that is [kept](return_rules::keep_function) for the frame, and replaces the frame by its caller, if the
+/// function is still there.
+#[inline(always)]
+pub(super) fn known_to_caller<R: CodeOwner>(
+    scratch: &'static Scratch,
+    kind: RuntimeKind,
+) -> Option<()> {
+    let walk = &scratch.walk;
+    let view = View::of(scratch, kind)?;
+    let frame = Frame {
+        // All are callers.
+        reached: Reached::Called,
+        ..walk.frame()
+    };
+    let known = return_rules::function_at(scratch, frame.ip)?;
+    if known.kind != kind as u64 {
+        return None;
+    }
+    let (caller, found) = R::leave_known(&view, &frame, &known.function, known.bytes)?;
+    let words = walk.words.load();
+    walk.words.store(words.wrapping_add(1));
+    if show(scratch, kind, known.function, R::own_frame(found)).is_none() {
+        walk.words.store(words);
+        return None;
+    }
+    walk.put(caller);
     Some(())
 }
 

@@ -5,15 +5,17 @@
 
 use super::{
     describe, known, meet,
-    table::{CODE_OWNERS, anchor_of, leave_code_of, stack_pointer_of},
+    table::{CODE_OWNERS, anchor_of, known_to_caller_of, leave_code_of, stack_pointer_of},
 };
 use crate::{
     platform::{
+        loops::{Turn, repeat},
         maps::{RUNTIMES, Scratch},
         subprog::subprog,
     },
-    walk::code_cache,
+    walk::{code_cache, return_rules},
 };
+use core::ops::ControlFlow;
 use profiler_common::{
     abi::CodeState,
     runtime::RuntimeKind,
@@ -46,6 +48,45 @@ subprog! {
             describe(&scratch.chains, known.runtime.load() as u32, known.bias.load())
         });
         kind.is_some_and(|kind| leave_code_of(kind, cpu_slot))
+    }
+}
+
+/// Notes the functions that are known at the return addresses of the frame that is looked at and of its callers, up to the first
+/// where none is.
+#[inline(always)]
+pub(crate) fn follow_known(cpu_slot: u32, scratch: &'static Scratch) {
+    let frame = scratch.walk.frame();
+    if return_rules::has_function(scratch, frame.ip) && frame.has_called() {
+        follow_known_functions(cpu_slot);
+    }
+}
+
+subprog! {
+    /// See [`follow_known`], in code of the runtime that was met in the process.
+    fn follow_known_functions(cpu_slot: u32) {
+        if let Some(scratch) = Scratch::of(cpu_slot)
+            && let Some(known) = known(scratch)
+            && let Some(kind) =
+                describe(&scratch.chains, known.runtime.load() as u32, known.bias.load())
+        {
+            repeat(return_rules::room(scratch), &mut Functions { scratch, kind });
+        }
+    }
+}
+
+/// Frames with known functions, one in each turn.
+struct Functions {
+    scratch: &'static Scratch,
+    kind: u64,
+}
+
+impl Turn for Functions {
+    #[inline(always)]
+    fn turn(&mut self, _: u32) -> ControlFlow<()> {
+        match known_to_caller_of(self.kind, self.scratch) {
+            Some(()) => ControlFlow::Continue(()),
+            None => ControlFlow::Break(()),
+        }
     }
 }
 

@@ -166,6 +166,15 @@ macro_rules! subprograms {
             false
         }
 
+        /// See [`code_owner::known_to_caller`], of the runtime with this number.
+        #[inline(always)]
+        pub(super) fn known_to_caller_of(kind: u64, scratch: &'static Scratch) -> Option<()> {
+            $($(if kind == RuntimeKind::$kind as u64 && is_shown(RuntimeKind::$kind) {
+                return code_owner::known_to_caller::<runtime::$owner>(scratch, RuntimeKind::$kind);
+            })?)+
+            None
+        }
+
         /// See [`CodeOwner::anchor`], of the runtime with this number.
         #[inline(always)]
         pub(super) fn anchor_of(kind: u64, register: impl Fn(u8) -> u64) -> Option<u64> {
