@@ -3,6 +3,7 @@
 //! In: an address, and the code around it that is not described. Out: where its function may begin, the nearest place first, and the
 //! bytes from there to where the next may. No more than 64 KiB to either side are read, however large the file is.
 
+use super::arch::jumps;
 use super::arch::padding::is_padding;
 use super::arch::signs::{Sign, places};
 use super::context;
@@ -23,13 +24,19 @@ const WINDOW_BYTES: u64 = 512;
 const MAX_WINDOW_BYTES: u64 = 4096;
 
 /// So many bytes before and behind a place tell whether a function begins there.
-const MARGIN: u64 = 32;
+const MARGIN: u64 = 96;
 
 /// The most padding that compilers and linkers put between functions, in bytes.
 const MOST_PADDING: usize = 64;
 
 /// At so many places before an address a function is supposed to begin, until one proves right.
 const MAX_TRIES: usize = 6;
+
+/// So many labels of a function are passed by.
+const MAX_LABELS: usize = 16;
+
+/// In so many parts of code before a place that may be a label, jumps to it are looked for; each begins where a function may.
+const MAX_PARTS: usize = 4;
 
 /// So many bytes before an address are read at once: most functions begin there.
 const BEFORE: u64 = 2560;
@@ -123,8 +130,8 @@ impl<'f> Functions<'f> {
         let mut tries = 0..MAX_TRIES;
         let mut first = is_near.then_some((first, Sign::Jump));
         std::iter::from_fn(move || {
-            let found =
-                { tries.next().and(next) }.and_then(|next| nearest(&code, next, &gap, Sign::Jump));
+            let found = { tries.next().and(next) }
+                .and_then(|next| beginning(&code, next, &gap, Sign::Jump, end));
             next = found.and_then(|(begin, _)| begin.checked_sub(1));
             let (begin, sign) = found.or_else(|| first.take())?;
             let mut function = Undescribed::default();
@@ -142,7 +149,45 @@ impl<'f> Functions<'f> {
 /// The beginning of the function around an address in a gap between descriptions; none if there is none near before it.
 pub(super) fn begin(image: &Image<'_>, address: u64, gap: &Range<u64>) -> Option<u64> {
     let code = Nearby::of(image, address, gap);
-    nearest(&code, address, gap, Sign::Return).map(|(begin, _)| begin)
+    let end = end(&code, address, gap);
+    beginning(&code, address, gap, Sign::Return, end).map(|(begin, _)| begin)
+}
+
+/// As [`nearest`], but no label of a function that goes on to this end.
+fn beginning(
+    code: &Nearby<'_, '_>,
+    address: u64,
+    gap: &Range<u64>,
+    least: Sign,
+    end: u64,
+) -> Option<(u64, Sign)> {
+    let mut found = nearest(code, address, gap, least)?;
+    for _ in 0..MAX_LABELS {
+        if found.1 == Sign::Certain || !is_label(code, found.0, gap, end) {
+            break;
+        }
+        found = nearest(code, found.0 - 1, gap, least)?;
+    }
+    Some(found)
+}
+
+/// Whether code before a place, up to where the function before it begins for certain, jumps to it or across it.
+fn is_label(code: &Nearby<'_, '_>, place: u64, gap: &Range<u64>, end: u64) -> bool {
+    let mut behind = place;
+    for _ in 0..MAX_PARTS {
+        let before = behind.checked_sub(1);
+        let Some((begin, sign)) = before.and_then(|at| nearest(code, at, gap, Sign::Jump)) else {
+            return false;
+        };
+        if jumps::lead_into(&code.bytes(&(begin..behind)), begin, &(place..end)) {
+            return true;
+        }
+        if sign == Sign::Certain {
+            return false;
+        }
+        behind = begin;
+    }
+    false
 }
 
 /// The nearest place before an address where a function seems to begin, by no less than this sign.
@@ -202,23 +247,23 @@ fn end(code: &Nearby<'_, '_>, address: u64, gap: &Range<u64>) -> u64 {
 mod tests {
     use super::*;
 
-    #[test]
-    fn functions_of_a_program_that_keeps_frame_pointers_are_found() {
+    /// Asks for the beginning at each address of functions of this body, compiled with these options.
+    fn check(body: &str, options: &[&str]) {
         let folder = tempfile::tempdir().unwrap();
         let (source, program) = (folder.path().join("a.c"), folder.path().join("a"));
-        let body = "volatile int v; int main(void) { return 0; }\n";
         let functions = (0..40).map(|number| {
-            format!("int f{number}(int a) {{ for (int i = 0; i < a; i++) v += i * {number}; return v; }}\n")
+            format!(
+                "int f{number}(int a) {{ {} }}\n",
+                body.replace("NUMBER", &number.to_string())
+            )
         });
-        let text: String = std::iter::once(body.to_owned()).chain(functions).collect();
+        let main = "volatile int v; int main(void) { return 0; }\n";
+        let text: String = std::iter::once(main.to_owned()).chain(functions).collect();
         std::fs::write(&source, text).unwrap();
         let built = std::process::Command::new("gcc")
-            .args([
-                "-O1",
-                "-fno-omit-frame-pointer",
-                "-falign-functions=16",
-                "-o",
-            ])
+            .args(["-O1", "-falign-functions=16"])
+            .args(options)
+            .arg("-o")
             .args([&program, &source])
             .status();
         assert!(built.unwrap().success());
@@ -240,5 +285,25 @@ mod tests {
             seen += 1;
         });
         assert_eq!(seen, 40);
+    }
+
+    #[test]
+    fn functions_of_a_program_that_keeps_frame_pointers_are_found() {
+        check(
+            "for (int i = 0; i < a; i++) v += i * NUMBER; return v;",
+            &["-fno-omit-frame-pointer"],
+        );
+    }
+
+    #[test]
+    fn labels_behind_a_return_are_no_beginnings() {
+        check(
+            "if (a > NUMBER) { v += a; return v; } if (v == a) { v = NUMBER; return 1; } v -= a; return a;",
+            &[
+                "-falign-labels=16",
+                "-falign-jumps=16",
+                "-falign-functions=64",
+            ],
+        );
     }
 }

@@ -4,6 +4,7 @@
 //! of its name; another machine has modules of the same names with the same functions.
 
 pub(super) mod context;
+pub(super) mod jumps;
 pub(super) mod linkage;
 pub(super) mod listing;
 pub(super) mod padding;

@@ -8,6 +8,9 @@ use super::padding::{ALIGNMENT, is_padding};
 /// The byte that fills the space between functions where it does not run.
 pub(in crate::code) const INT3: u8 = 0xcc;
 
+/// Functions begin at multiples of this, at most: so much stands before them to fill up.
+const MOST_FILLING: usize = 64;
+
 /// A sign that a function begins at a place, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::code) enum Sign {
@@ -15,7 +18,8 @@ pub(in crate::code) enum Sign {
     Certain,
     /// Before it stand a return, and instructions that do nothing.
     Return,
-    /// Before it stand a jump, and instructions that do nothing, or a return alone: it may be a label as well.
+    /// Before it stand a jump, and instructions that do nothing, or a return alone: it may be a label as well. Or it saves registers
+    /// behind a call, which may be one that never returns.
     Jump,
 }
 
@@ -28,7 +32,9 @@ impl Sign {
             Some(Self::Return)
         } else {
             let follows_return = returns(&code[..at]) && !reads_stack(&code[at..]);
-            let may_begin = follows_return || follows_nops(code, at, ends_function);
+            let may_begin = follows_return
+                || follows_nops(code, at, ends_function)
+                || calls(&code[..at]) && saves_registers(&code[at..]);
             may_begin.then_some(Self::Jump)
         }
     }
@@ -82,7 +88,7 @@ fn follows_nops(code: &[u8], at: usize, is_end: impl Fn(&[u8]) -> bool) -> bool 
     if !may_be_filling || behind.first().is_none_or(|&first| first == INT3) {
         return false;
     }
-    (1..ALIGNMENT as usize).any(|filling| {
+    (1..MOST_FILLING).any(|filling| {
         before.len() > filling
             && is_end(&before[..before.len() - filling])
             && is_padding(&before[before.len() - filling..], 0)
@@ -92,6 +98,22 @@ fn follows_nops(code: &[u8], at: usize, is_end: impl Fn(&[u8]) -> bool) -> bool 
 /// Whether these bytes end with a return.
 fn returns(code: &[u8]) -> bool {
     matches!(code, [.., 0xc3])
+}
+
+/// Whether these bytes end with a call, by its distance or through a table.
+fn calls(code: &[u8]) -> bool {
+    matches!(code, [.., 0xe8, _, _, _, _] | [.., 0xff, 0x15, _, _, _, _])
+}
+
+/// Whether code begins with a push of two of the registers that a function keeps for its caller: rbx, rbp, r12 to r15.
+fn saves_registers(code: &[u8]) -> bool {
+    fn behind_push(code: &[u8]) -> Option<&[u8]> {
+        match code {
+            [0x53 | 0x55, rest @ ..] | [0x41, 0x54..=0x57, rest @ ..] => Some(rest),
+            _ => None,
+        }
+    }
+    behind_push(code).and_then(behind_push).is_some()
 }
 
 /// Whether code begins with a load of a register from above the stack pointer: what code does in the middle of a function that
@@ -125,6 +147,18 @@ mod tests {
         assert!(!follows_filling(b"\xc3\xcc\xcc", 2), "more filling");
         assert!(!follows_filling(b"\x90\x66\x90\x41", 3), "a label");
         assert!(!follows_filling(b"\x41", 0));
+    }
+
+    #[test]
+    fn a_function_may_begin_behind_a_call_that_never_returns() {
+        // call …; push rbp; push r15
+        assert_eq!(
+            Sign::at(b"\xff\x15\0\0\0\0\x55\x41\x57", 6),
+            Some(Sign::Jump)
+        );
+        assert_eq!(Sign::at(b"\xe8\0\0\0\0\x41\x56\x53", 5), Some(Sign::Jump));
+        assert_eq!(Sign::at(b"\xe8\0\0\0\0\x55\x90", 5), None);
+        assert_eq!(Sign::at(b"\x90\0\0\0\0\x55\x53", 5), None);
     }
 
     #[test]
