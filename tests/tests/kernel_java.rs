@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use flame_bpf_tests::{
-    Grammar, Invocation, NEARLY_ALL, Stack, Workload, annotated, java_classes, javas, kernel_test,
-    profile, require, source, tool,
+    ALL_BUT_A_FEW, Grammar, Invocation, NEARLY_ALL, Stack, Workload, annotated, java_classes,
+    javas, kernel_test, profile, require, source, tool,
 };
 
 /// Suffix of the names of methods with `--annotate`.
@@ -144,6 +144,20 @@ fn stacks_of_java_are_whole_and_named() {
             folded.assert_all_but_a_few(Stack::begins_a_thread);
             folded.assert_all_but_a_few(|stack| !stack.mentions("[anon"));
         }
+    }
+}
+
+#[kernel_test]
+fn methods_are_left_where_they_compare_strings() {
+    require!(machines());
+    let classes = classes("Compare");
+    for java in javas().expect("there is one") {
+        let workload = start(&java, &[], &classes, "Compare");
+        let folded = profile("-f -F 997 -d 3", &workload).folded();
+        let sorts = |stack: &Stack| stack.mentions("ComparableTimSort");
+        let whole = folded.share_among(sorts, Stack::begins_a_thread);
+        assert!(whole > ALL_BUT_A_FEW, "{whole} in {folded}");
+        assert!(folded.share(sorts) > 0.5, "{folded}");
     }
 }
 

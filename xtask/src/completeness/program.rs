@@ -104,7 +104,7 @@ pub(super) const PROGRAMS: &[Program] = programs! {
     "postgres" Server [] ["postgresql"] ["pg_ctlcluster"] "postgres" => TARGET;
     "node" Worker [] ["nodejs"] ["node"] "node" => TARGET;
     "java-native" Worker ["C1 ", "C2 ", "G1 ", "GC ", "VM "] ["default-jdk-headless"] ["java", "javac"] "java" => TARGET;
-    "java-compiled" Worker [] ["default-jdk-headless"] ["java", "javac"] "java" "JAVA_FLAGS" = "-XX:+PreserveFramePointer" => TARGET;
+    "java-compiled" Worker [] ["default-jdk-headless"] ["java", "javac"] "java" => TARGET;
     "ffmpeg" Worker [] ["ffmpeg"] ["ffmpeg"] "ffmpeg" => TARGET;
     "ffmpeg-mpeg4" Worker [] ["ffmpeg"] ["ffmpeg"] "ffmpeg-mpeg4" => TARGET;
     "qemu-img" Commands ["qemu-img"] ["qemu-utils"] ["qemu-img"] "qemu-img" => TARGET;

@@ -27,11 +27,20 @@ pub(super) struct Blob {
     pub(super) compile_id: u32,
 }
 
-/// Names of kinds: compiled code, what calls native methods, the interpreter, and what jumps to a virtual method.
+/// Names of kinds: compiled code, what calls native methods, the interpreter; and what jumps to a virtual method, to that of a
+/// handle, and between the interpreter and compiled code.
 const COMPILED_CODE: u64 = u64::from_le_bytes(*b"nmethod\0");
 const NATIVE_METHOD: u64 = u64::from_le_bytes(*b"native n");
 const INTERPRETER_CODE: u64 = u64::from_le_bytes(*b"Interpre");
 const VTABLE: u64 = u64::from_le_bytes(*b"vtable c");
+const METHOD_HANDLES: u64 = u64::from_le_bytes(*b"MethodHa");
+const ADAPTERS: u64 = u64::from_le_bytes(*b"I2C/C2I ");
+/// The way of exceptions from compiled code to its caller (`OptoRuntime::generate_exception_blob`).
+const EXCEPTION: u64 = u64::from_le_bytes(*b"Exceptio");
+
+/// In place of where a frame is complete: never, as is said of blobs that stop threads (`CodeOffsets::frame_never_safe`).
+const NEVER: u64 = u32::MAX as u64;
+const NEVER_SHORT: u64 = u16::MAX as u64;
 
 impl Blob {
     /// That at an address.
@@ -92,10 +101,26 @@ impl Blob {
         process.remember(INTERPRETER_NAME, self.name);
     }
 
-    /// Whether it looks up a virtual method and jumps to it, without a frame of its own (each machine's `vtableStubs_….cpp`).
+    /// Whether it jumps to a method without a frame of its own (each machine's `vtableStubs_….cpp`, `methodHandles_….cpp` and
+    /// `sharedRuntime_….cpp`).
     #[inline(always)]
-    pub(super) fn is_vtable_stub(&self) -> bool {
-        self.kind == VTABLE
+    pub(super) fn is_jump(&self) -> bool {
+        let links = self.is_method() && self.frame_words == 0;
+        links || self.kind == VTABLE || self.kind == METHOD_HANDLES || self.kind == ADAPTERS
+    }
+
+    /// Whether it is the way of exceptions.
+    #[inline(always)]
+    pub(super) fn is_exception(&self) -> bool {
+        self.kind == EXCEPTION
+    }
+
+    /// Whether a frame at an address has its size, as far as is said: of blobs that stop threads, in all but a few instructions.
+    #[inline(always)]
+    pub(super) fn is_begun(&self, address: u64) -> bool {
+        let complete = self.frame_complete;
+        let is_never = complete == NEVER || complete == NEVER_SHORT;
+        is_never && !self.is_method() || address.wrapping_sub(self.code) >= complete
     }
 
     /// The key of the function.
@@ -143,8 +168,9 @@ pub(super) fn blob_at(process: &impl Process, address: u64) -> Option<u64> {
     blob_in(process, address)
 }
 
+/// Where the heap begins that an address is in, and its map of segments. Heaps were remembered.
 #[inline(always)]
-fn blob_in(process: &impl Process, address: u64) -> Option<u64> {
+fn heap_of(process: &impl Process, address: u64) -> Option<(u64, u64)> {
     let (mut low, mut segments) = (0, 0);
     for heap in 0..HEAPS {
         let place = REMEMBERED + 1 + 3 * heap;
@@ -153,9 +179,18 @@ fn blob_in(process: &impl Process, address: u64) -> Option<u64> {
             (low, segments) = (begin, process.remembered(place + 2));
         }
     }
-    if low == 0 {
-        return None;
-    }
+    (low != 0).then_some((low, segments))
+}
+
+/// Whether an address is in one of the heaps of the process in which a blob was found last.
+#[inline(always)]
+pub(super) fn is_in_heap(process: &impl Process, address: u64) -> bool {
+    heap_of(process, address).is_some()
+}
+
+#[inline(always)]
+fn blob_in(process: &impl Process, address: u64) -> Option<u64> {
+    let (low, segments) = heap_of(process, address)?;
     let bits = Offsets::segment_bits(process) & 31;
     let known = process.remembered(INTERPRETER);
     let into = address.wrapping_sub(known);

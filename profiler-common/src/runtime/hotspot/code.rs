@@ -2,7 +2,7 @@
 
 use super::{
     HotSpot,
-    blob::{Blob, blob_at},
+    blob::{Blob, blob_at, is_in_heap},
     layout::{CALL_STUB, Offsets, at},
     method::{compiled_check, method_check},
 };
@@ -11,7 +11,10 @@ use crate::{
         COMPILED, ChainFrame, CodeOwner, Process,
         arch::{
             self,
-            hotspot::{BYTECODE, BYTECODE_BELOW, METHOD_BELOW, SENDER_BELOW, THREAD},
+            hotspot::{
+                BYTECODE, BYTECODE_BELOW, FP_IN_REGISTER, METHOD_BELOW, PLACE, RETURNED,
+                SENDER_BELOW, THREAD,
+            },
         },
     },
     walk::{
@@ -49,9 +52,9 @@ impl CodeOwner for HotSpot {
         }
         // A stub has its blob's name, but for the one that enters Java.
         let is_call_stub = is_call_stub(process, frame, &blob);
-        let is_vtable_stub = blob.is_vtable_stub() && !frame.has_called();
-        let caller = if !is_vtable_stub && (blob.frame_words == 0 || is_call_stub) {
-            frame.by_frame_pointer(process).ok()?
+        let is_jump = blob.is_jump() && !frame.has_called();
+        let caller = if !is_jump && (blob.frame_words == 0 || is_call_stub) {
+            stub_caller(process, frame)?
         } else {
             compiled_caller(process, frame, &blob)?
         };
@@ -104,10 +107,67 @@ fn compiled_caller(process: &impl Process, frame: &Frame, blob: &Blob) -> Option
     let cfa = if missing == 0 {
         frame.sp.wrapping_add(8 * blob.frame_words)
     } else {
-        missing.wrapping_add(8)
+        (missing & PLACE).wrapping_add(8)
+    };
+    let cfa = if missing == 0 && !frame.has_called() {
+        match pushed(process, cfa) {
+            Some(bytes) => cfa.wrapping_add(bytes),
+            None if blob.is_exception() => return returned_to(process, frame),
+            None => return None,
+        }
+    } else {
+        cfa
     };
     let caller = caller_below(process, cfa)?;
-    let fp = if missing == frame.sp {
+    let fp = if missing & FP_IN_REGISTER != 0 {
+        frame.fp
+    } else {
+        caller.fp
+    };
+    Some(Frame { fp, ..caller })
+}
+
+/// The caller of what has no frame yet, or no more, on the way of exceptions.
+#[inline(always)]
+fn returned_to(process: &impl Process, frame: &Frame) -> Option<Frame> {
+    let ip = process.register(RETURNED);
+    is_in_heap(process, ip).then_some(Frame {
+        ip,
+        saved: Kept::LOST,
+        reached: Reached::Called,
+        ..*frame
+    })
+}
+
+/// How many bytes a method has pushed beside its frame, as it does while it compares strings: below them, where its caller's frame
+/// would begin, stands no address of the code cache. Code that is left by its size is called from there alone.
+#[inline(always)]
+fn pushed(process: &impl Process, cfa: u64) -> Option<u64> {
+    let [expected, next, last] = process.read_upward::<3>(cfa.wrapping_sub(8))?;
+    if is_in_heap(process, expected) {
+        Some(0)
+    } else if is_in_heap(process, next) {
+        Some(8)
+    } else if is_in_heap(process, last) {
+        Some(16)
+    } else {
+        None
+    }
+}
+
+/// The caller of a stub that has frame pointers.
+#[inline(always)]
+fn stub_caller(process: &impl Process, frame: &Frame) -> Option<Frame> {
+    let place = if frame.has_called() {
+        0
+    } else {
+        arch::hotspot::stub_without_frame(process, frame)
+    };
+    if place == 0 {
+        return frame.by_frame_pointer(process).ok();
+    }
+    let caller = caller_below(process, (place & PLACE).wrapping_add(8))?;
+    let fp = if place & FP_IN_REGISTER != 0 {
         frame.fp
     } else {
         caller.fp
@@ -157,7 +217,8 @@ fn interpreters_caller(process: &impl Process, frame: &Frame) -> Option<Frame> {
     let fp = frame.fp.read(process).ok()?;
     let [sp] = process.read_upward(fp.wrapping_sub(SENDER_BELOW))?;
     let [caller, ip] = process.read_upward(fp)?;
-    (is_user_address(ip) && sp > frame.sp && caller != 0).then_some(Frame {
+    // A compiled caller may have any number in the register, also zero.
+    (is_user_address(ip) && fp >= frame.sp && sp > fp).then_some(Frame {
         ip,
         sp,
         fp: Kept::value(caller),
@@ -169,9 +230,8 @@ fn interpreters_caller(process: &impl Process, frame: &Frame) -> Option<Frame> {
 /// Where the return address of an innermost frame is that is not there yet, or no more; zero if it is there.
 #[inline(always)]
 fn without_frame(process: &impl Process, frame: &Frame, blob: &Blob) -> u64 {
-    if blob.is_vtable_stub() {
-        return frame.sp;
+    if blob.is_jump() {
+        return frame.sp & PLACE | FP_IN_REGISTER;
     }
-    let is_complete = frame.ip.wrapping_sub(blob.code) >= blob.frame_complete;
-    arch::hotspot::without_frame(process, frame, is_complete)
+    arch::hotspot::without_frame(process, frame, blob.frame_words, blob.is_begun(frame.ip))
 }

@@ -105,7 +105,7 @@ fn process() -> Recorded {
     }
     process.bytes(
         NAMES,
-        b"nmethod\0Interpreter\0RuntimeStub\0vtable chunks\0\0\0\0\0",
+        b"nmethod\0Interpreter\0RuntimeStub\0vtable chunks\0\0\0\0\0\0\0ExceptionBlob\0\0\0\0",
     );
     blob(&mut process, CODE, 0, 6, 77);
     blob(&mut process, INTERPRETER, 8, 0, 0);
@@ -157,6 +157,25 @@ fn compiled_code_is_left_by_the_size_of_its_frames() {
 }
 
 #[test]
+fn words_that_a_method_has_pushed_are_passed_over() {
+    let ip = CODE + INSTRUCTIONS + 0x80;
+    for pushed in [0, 8, 16, 24] {
+        let mut process = process();
+        process.bytes(ip - 8, &[0x90; 16]);
+        process.words(STACK, &[0x1234; 16]);
+        process.words(STACK + 32 + pushed, &[0xbbbb, CALLER]);
+        let (caller, _) = look(&process, &running(ip, STACK, 0));
+        if pushed == 24 {
+            assert_eq!(caller, None);
+            continue;
+        }
+        let caller = caller.unwrap();
+        assert_eq!((caller.ip, caller.sp), (CALLER, STACK + 48 + pushed));
+        assert_eq!(caller.fp.read(&process), Ok(0xbbbb));
+    }
+}
+
+#[test]
 fn a_known_method_is_left_as_long_as_its_number_is_there() {
     let mut process = process();
     process.words(STACK, &[0; 16]);
@@ -185,8 +204,24 @@ fn a_frame_that_is_not_there_is_told_by_instructions() {
     let code = CODE + INSTRUCTIONS;
     process.bytes(code - 8, &[0x90; 0x80]);
     // Where, with which bytes before and at the address, and how far above the stack pointer the return address is.
-    let cases: [(u64, &[u8], &[u8], u64); 6] = [
+    let cases: [(u64, &[u8], &[u8], u64); 13] = [
         (0, b"", b"\x55\x48\x83\xec\x20", 0),
+        // Behind `sub`, before and behind the frame pointer is saved, and behind the barrier's comparison.
+        (4, b"\x48\x81\xec\x28\0\0\0", b"\x48\x89\x6c\x24\x20", 40),
+        (
+            4,
+            b"\x48\x81\xec\x28\0\0\0",
+            b"\x48\x89\xac\x24\x20\0\0\0",
+            40,
+        ),
+        (6, b"\x89\x6c\x24\x20", b"\x41\x81\x7f\x20\x01\0\0\0", 40),
+        (
+            6,
+            b"\x89\x6c\x24\x20",
+            b"\x41\x81\xbf\x20\x01\0\0\x01\0\0\0",
+            40,
+        ),
+        (7, b"\x41\x81\x7f\x20\x01\0\0\0", b"\x0f\x85\x29\0\0\0", 40),
         (1, b"\x55", b"\x48\x83\xec\x20", 8),
         (0x20, b"", b"\x5d\x49\x3b\x67\x28\x77\x04\xc3", 8),
         (
@@ -196,6 +231,9 @@ fn a_frame_that_is_not_there_is_told_by_instructions() {
             0,
         ),
         (0x20, b"", b"\xc5\xf8\x77\xc3", 0),
+        // An exception goes on.
+        (0x20, b"", b"\x5d\xe9\0\x10\0\0", 8),
+        (0x20, b"\x5d", b"\xe9\0\x10\0\0", 0),
         (0x20, b"", b"\x90\xc3", 40),
     ];
     for (offset, before, at, above) in cases {
@@ -211,8 +249,11 @@ fn a_frame_that_is_not_there_is_told_by_instructions() {
             (CALLER, STACK + above + 8),
             "{at:x?}"
         );
-        if above == 0 {
+        let saves = at.starts_with(b"\x48\x89");
+        if above == 0 || saves {
             assert_eq!(caller.fp, Kept::value(0x1234), "{at:x?}");
+        } else {
+            assert_eq!(caller.fp, Kept::at(STACK + above - 8), "{at:x?}");
         }
         assert!(function.is_some(), "{at:x?}");
     }
@@ -242,6 +283,11 @@ fn frames_of_the_interpreter_have_methods_and_bytecodes() {
     let function = function.unwrap();
     assert_eq!((function.function, function.position), (METHOD, 7));
     assert_eq!(HotSpot::check(&process, METHOD), Some(function.check));
+    // Compiled code that called it had zero in the register.
+    let mut called_by_compiled = process.clone();
+    called_by_compiled.words(fp, &[0]);
+    let (caller, _) = look(&called_by_compiled, &called(ip, STACK, fp));
+    assert_eq!(caller.unwrap().fp, Kept::value(0));
     // While it runs, the bytecode is in a register.
     process.registers[13] = CONSTANT + 48 + 9;
     let (_, function) = look(&process, &running(ip, STACK, fp));
@@ -285,6 +331,57 @@ fn stubs_have_names_and_the_way_into_java_is_left_by_its_frame_pointer() {
     let (caller, function) = look(&process, &called(STUB + INSTRUCTIONS + 0x40, STACK, fp));
     assert_eq!((caller.unwrap().ip, caller.unwrap().sp), (CALLER, fp + 16));
     assert_eq!(function.unwrap().function, CALL_STUB);
+}
+
+#[test]
+fn stubs_are_left_before_they_make_a_frame_and_behind_it() {
+    /// A stub that has frame pointers.
+    const CODE: u64 = STUB + INSTRUCTIONS + 0x20;
+    let outer = STACK + 0x200;
+    // With which bytes before and at the address, and how far above the stack pointer the return address is.
+    let cases: [(&[u8], &[u8], u64); 3] = [
+        (b"\x90", b"\x55\x48\x8b\xec", 0),
+        (b"\x55", b"\x48\x8b\xec", 8),
+        (b"\xc9", b"\xc3", 0),
+    ];
+    for (before, at, above) in cases {
+        let mut process = process();
+        blob(&mut process, STUB, 20, 0, 0);
+        process.bytes(CODE - before.len() as u64, before);
+        process.bytes(CODE, at);
+        process.words(STACK, &[outer; 16]);
+        process.words(STACK + above, &[CALLER]);
+        // Its caller has no frame pointer, but one further out.
+        process.words(outer, &[outer + 0x40, CALLER + 0x40]);
+        let (caller, _) = look(&process, &running(CODE, STACK, outer));
+        let caller = caller.unwrap();
+        assert_eq!((caller.ip, caller.sp), (CALLER, STACK + above + 8));
+        assert_eq!(caller.fp.read(&process), Ok(outer));
+    }
+}
+
+#[test]
+fn the_way_of_exceptions_is_left_with_and_without_its_frame() {
+    let mut process = process();
+    blob(&mut process, STUB, 52, 2, 0);
+    // Of where its frame is complete, it says never.
+    process.words(STUB + 16, &[u64::from(u32::MAX) << 32, 2 << 32]);
+    let ip = STUB + INSTRUCTIONS + 0x17;
+    process.bytes(ip - 8, &[0x90; 16]);
+    process.words(STACK, &[0xbbbb, CALLER, 0, 0]);
+    let (caller, _) = look(&process, &running(ip, STACK, 0x1234));
+    assert_eq!(
+        (caller.unwrap().ip, caller.unwrap().sp),
+        (CALLER, STACK + 16)
+    );
+    process.words(STACK, &[0, 0, 0, 0]);
+    assert_eq!(look(&process, &running(ip, STACK, 0x1234)).0, None);
+    process.registers[1] = CALLER;
+    let caller = look(&process, &running(ip, STACK, 0x1234)).0.unwrap();
+    assert_eq!(
+        (caller.ip, caller.sp, caller.fp),
+        (CALLER, STACK, Kept::value(0x1234))
+    );
 }
 
 #[test]

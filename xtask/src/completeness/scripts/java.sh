@@ -32,4 +32,4 @@ END
     javac Work.java
 }
 # The virtual machine is asked for frame pointers in the code that it compiles only where that code is looked at.
-work() { exec java ${JAVA_FLAGS-} -Xmx200m -cp . Work; }
+work() { exec java -Xmx200m -cp . Work; }
