@@ -3,7 +3,7 @@
 //! In: an address, and the code around it that is not described. Out: where its function may begin, the nearest place first, and the
 //! bytes from there to where the next may. No more than 64 KiB to either side are read, however large the file is.
 
-use super::arch::jumps;
+use super::arch::jumps::{self, Way};
 use super::arch::padding::is_padding;
 use super::arch::signs::{Sign, places};
 use super::context;
@@ -11,6 +11,7 @@ use super::padding;
 use super::undescribed::Undescribed;
 use crate::object::Image;
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::fs::File;
 use std::ops::Range;
 
@@ -129,11 +130,13 @@ impl<'f> Functions<'f> {
         let mut next = Some(address);
         let mut tries = 0..MAX_TRIES;
         let mut first = is_near.then_some((first, Sign::Jump));
+        let mut doubtful = VecDeque::new();
         std::iter::from_fn(move || {
             let found = { tries.next().and(next) }
-                .and_then(|next| beginning(&code, next, &gap, Sign::Jump, end));
+                .and_then(|next| beginning(&code, next, &gap, Sign::Jump, end, &mut doubtful));
             next = found.and_then(|(begin, _)| begin.checked_sub(1));
-            let (begin, sign) = found.or_else(|| first.take())?;
+            let found = found.or_else(|| first.take());
+            let (begin, sign) = found.or_else(|| doubtful.pop_front())?;
             let mut function = Undescribed::default();
             match sign {
                 Sign::Certain => function.certain.push(begin),
@@ -150,44 +153,52 @@ impl<'f> Functions<'f> {
 pub(super) fn begin(image: &Image<'_>, address: u64, gap: &Range<u64>) -> Option<u64> {
     let code = Nearby::of(image, address, gap);
     let end = end(&code, address, gap);
-    beginning(&code, address, gap, Sign::Return, end).map(|(begin, _)| begin)
+    let passed = &mut VecDeque::new();
+    beginning(&code, address, gap, Sign::Return, end, passed).map(|(begin, _)| begin)
 }
 
-/// As [`nearest`], but no label of a function that goes on to this end.
+/// As [`nearest`], but no label of a function that goes on to this end. `doubtful` takes those that are labels unless two functions
+/// share an end.
 fn beginning(
     code: &Nearby<'_, '_>,
     address: u64,
     gap: &Range<u64>,
     least: Sign,
     end: u64,
+    doubtful: &mut VecDeque<(u64, Sign)>,
 ) -> Option<(u64, Sign)> {
     let mut found = nearest(code, address, gap, least)?;
     for _ in 0..MAX_LABELS {
-        if found.1 == Sign::Certain || !is_label(code, found.0, gap, end) {
+        if found.1 == Sign::Certain {
             break;
+        }
+        match way_to_label(code, found.0, gap, end) {
+            None => break,
+            Some(Way::Jump) => doubtful.push_back(found),
+            Some(Way::Branch) => {}
         }
         found = nearest(code, found.0 - 1, gap, least)?;
     }
     Some(found)
 }
 
-/// Whether code before a place, up to where the function before it begins for certain, jumps to it or across it.
-fn is_label(code: &Nearby<'_, '_>, place: u64, gap: &Range<u64>, end: u64) -> bool {
+/// The surest way in which code before a place, up to where the function before it begins for certain, leads to it or across it.
+fn way_to_label(code: &Nearby<'_, '_>, place: u64, gap: &Range<u64>, end: u64) -> Option<Way> {
     let mut behind = place;
+    let mut surest = None;
     for _ in 0..MAX_PARTS {
-        let before = behind.checked_sub(1);
-        let Some((begin, sign)) = before.and_then(|at| nearest(code, at, gap, Sign::Jump)) else {
-            return false;
+        let before = behind.checked_sub(1)?;
+        let Some((begin, sign)) = nearest(code, before, gap, Sign::Jump) else {
+            break;
         };
-        if jumps::lead_into(&code.bytes(&(begin..behind)), begin, &(place..end)) {
-            return true;
-        }
-        if sign == Sign::Certain {
-            return false;
+        let way = jumps::way_into(&code.bytes(&(begin..behind)), begin, &(place..end));
+        surest = surest.max(way);
+        if sign == Sign::Certain || surest == Some(Way::Branch) {
+            break;
         }
         behind = begin;
     }
-    false
+    surest
 }
 
 /// The nearest place before an address where a function seems to begin, by no less than this sign.

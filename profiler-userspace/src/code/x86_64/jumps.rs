@@ -5,18 +5,32 @@
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
 use std::ops::Range;
 
-/// Whether code at an address jumps into this code behind it. A jump to its beginning may be the last call of another function,
-/// unless it has a condition.
-pub(in crate::code) fn lead_into(code: &[u8], address: u64, behind: &Range<u64>) -> bool {
+/// How code leads into the code behind it, the surest last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::code) enum Way {
+    /// By a jump: functions in assembly may share their ends so.
+    Jump,
+    /// By a jump that has a condition.
+    Branch,
+}
+
+/// The surest way in which code at an address leads into this code behind it. A jump to its beginning is none, as it may be the last
+/// call of another function, unless it has a condition.
+pub(in crate::code) fn way_into(code: &[u8], address: u64, behind: &Range<u64>) -> Option<Way> {
     let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
-    decoder.iter().any(|instruction| {
+    let ways = decoder.iter().filter_map(|instruction| {
         let target = instruction.near_branch_target();
         match instruction.flow_control() {
-            FlowControl::ConditionalBranch => behind.contains(&target),
-            FlowControl::UnconditionalBranch => behind.contains(&target) && target != behind.start,
-            _ => false,
+            FlowControl::ConditionalBranch if behind.contains(&target) => Some(Way::Branch),
+            FlowControl::UnconditionalBranch
+                if behind.contains(&target) && target != behind.start =>
+            {
+                Some(Way::Jump)
+            }
+            _ => None,
         }
-    })
+    });
+    ways.max()
 }
 
 #[cfg(test)]
@@ -26,17 +40,14 @@ mod tests {
     #[test]
     fn a_jump_across_a_label_tells_it_from_a_beginning() {
         let behind = 0x110..0x140;
+        let way = |code: &[u8]| way_into(code, 0x100, &behind);
         // test eax, eax; je 0x110
-        assert!(lead_into(b"\x85\xc0\x74\x0c", 0x100, &behind));
+        assert_eq!(way(b"\x85\xc0\x74\x0c"), Some(Way::Branch));
         // jmp 0x110; jmp 0x120; jmp 0x140
-        assert!(!lead_into(b"\xeb\x0e", 0x100, &behind), "a last call");
-        assert!(lead_into(b"\xeb\x1e", 0x100, &behind));
-        assert!(!lead_into(b"\xeb\x3e", 0x100, &behind), "another function");
+        assert_eq!(way(b"\xeb\x0e"), None, "a last call");
+        assert_eq!(way(b"\xeb\x1e"), Some(Way::Jump));
+        assert_eq!(way(b"\xeb\x3e"), None, "another function");
         // call 0x120; ret; mov eax, 0x1e_eb
-        assert!(!lead_into(
-            b"\xe8\x1b\0\0\0\xc3\xb8\xeb\x1e\0\0",
-            0x100,
-            &behind
-        ));
+        assert_eq!(way(b"\xe8\x1b\0\0\0\xc3\xb8\xeb\x1e\0\0"), None);
     }
 }

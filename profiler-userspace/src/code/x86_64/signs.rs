@@ -18,8 +18,8 @@ pub(in crate::code) enum Sign {
     Certain,
     /// Before it stand a return, and instructions that do nothing.
     Return,
-    /// Before it stand a jump, and instructions that do nothing, or a return alone: it may be a label as well. Or it saves registers
-    /// behind a call, which may be one that never returns.
+    /// Before it stand a jump, with instructions that do nothing or without, or a return alone: it may be a label as well. Or it
+    /// saves registers behind a call, which may be one that never returns.
     Jump,
 }
 
@@ -31,7 +31,7 @@ impl Sign {
         } else if follows_nops(code, at, returns) {
             Some(Self::Return)
         } else {
-            let follows_return = returns(&code[..at]) && !reads_stack(&code[at..]);
+            let follows_return = ends_by_itself(&code[..at]) && !reads_stack(&code[at..]);
             let may_begin = follows_return
                 || follows_nops(code, at, ends_function)
                 || calls(&code[..at]) && saves_registers(&code[at..]);
@@ -100,6 +100,11 @@ fn returns(code: &[u8]) -> bool {
     matches!(code, [.., 0xc3])
 }
 
+/// Whether these bytes end with a return or a jump.
+fn ends_by_itself(code: &[u8]) -> bool {
+    returns(code) || matches!(code, [.., 0xe9, _, _, _, _] | [.., 0xeb, _])
+}
+
 /// Whether these bytes end with a call, by its distance or through a table.
 fn calls(code: &[u8]) -> bool {
     matches!(code, [.., 0xe8, _, _, _, _] | [.., 0xff, 0x15, _, _, _, _])
@@ -124,10 +129,7 @@ fn reads_stack(code: &[u8]) -> bool {
 
 /// Whether these bytes end with a return, a jump, or what never goes on.
 fn ends_function(code: &[u8]) -> bool {
-    matches!(
-        code,
-        [.., 0xc3] | [.., 0x0f, 0x0b] | [.., 0xe9, _, _, _, _] | [.., 0xeb, _]
-    )
+    ends_by_itself(code) || matches!(code, [.., 0x0f, 0x0b])
 }
 
 #[cfg(test)]
