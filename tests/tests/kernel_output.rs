@@ -82,6 +82,8 @@ fn an_output_replaces_an_existing_file() {
 fn on_terminal(folder: &TempDir, invocation: &Invocation) -> Output {
     Command::new("script")
         .current_dir(folder.path())
+        // Not everyone who runs the tests has one.
+        .env("TERM", "xterm")
         .args([
             "--quiet",
             "--return",
