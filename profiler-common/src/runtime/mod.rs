@@ -417,9 +417,9 @@ pub trait CodeOwner: FunctionInfo {
         found: u64,
     ) -> Option<(Frame, Option<ChainFrame>)>;
 
-    /// The caller of a frame that will return to an address where [`leave`](Self::leave) found this function in this process before,
-    /// and the caller's stack pointer so many bytes above the frame's; and what a search would find. Takes less work than those;
-    /// none if it does not do, or if another function may be there now.
+    /// As [`leave`](Self::leave) in less work, where that found this function at the same return address of this process before.
+    /// `bytes`: from the frame's stack pointer to its caller's. Returns the caller and what a search would find; none if another
+    /// function may be there now.
     #[inline(always)]
     fn leave_known(
         _process: &impl Process,

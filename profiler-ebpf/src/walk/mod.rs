@@ -6,6 +6,7 @@ pub(crate) mod frame_pointers;
 mod guess;
 mod innermost;
 pub(crate) mod kernel;
+mod known_functions;
 pub(crate) mod kstack_cache;
 pub(crate) mod kstack_scratch;
 pub(crate) mod mappings;

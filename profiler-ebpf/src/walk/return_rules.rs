@@ -5,8 +5,6 @@
 //!
 //! A rule is kept for one number of the state of a process's memory, which is another one after each change of its mappings
 //! and of the index of code. Frames that may run interpreted ones are followed only where it is certain that they do not.
-//!
-//! In place of a rule, the function of a runtime's may be kept that was found there. The runtime says whether it still is.
 
 use crate::{
     platform::{
@@ -16,15 +14,15 @@ use crate::{
         subprog::subprog,
     },
     walk::{
+        known_functions::set,
         runtime,
-        scratch::{RETURN_SETS, ReturnRule, ReturnRules},
+        scratch::{ReturnRule, ReturnRules},
         stack_memory::StackMemory,
     },
 };
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
-    abi::{FrameWord, MAX_USER_FRAMES, MAX_USER_WORDS, Rule, Switches},
-    runtime::{ChainFrame, RuntimeKind},
+    abi::{MAX_USER_FRAMES, MAX_USER_WORDS, Rule, Switches},
     walk::native,
 };
 
@@ -62,77 +60,6 @@ fn keep(scratch: &'static Scratch, rule: Rule, descriptor: u32, address: u64) {
         } else {
             0
         });
-}
-
-/// Keeps the function at a return address, in code of a runtime's own, and how many bytes above the frame's its caller's stack
-/// pointer is. It takes the whole set.
-#[inline(always)]
-pub(crate) fn keep_function(
-    scratch: &'static Scratch,
-    address: u64,
-    kind: RuntimeKind,
-    frame: &ChainFrame,
-    bytes: u64,
-) {
-    let state = scratch.walk.memory_state.load();
-    if state == 0 {
-        return;
-    }
-    let ReturnRules([first, second]) = set(scratch, address);
-    first.address.store(address);
-    first.memory_state.store(state);
-    first.rule.store(ReturnRule::KNOWN_FUNCTION);
-    first.runtime.store(kind as u64);
-    let function = FrameWord::function(kind, frame.function, frame.check);
-    second.address.store(function.0);
-    second.memory_state.store(0);
-    second
-        .rule
-        .store(FrameWord::position(frame.check, frame.position).0);
-    second.runtime.store(bytes);
-}
-
-/// A function that was [kept](keep_function), of the runtime with this number.
-pub(crate) struct KnownFunction {
-    pub(crate) kind: u64,
-    pub(crate) function: ChainFrame,
-    pub(crate) bytes: u64,
-}
-
-/// Whether one is kept for this return address.
-#[inline(always)]
-pub(crate) fn has_function(scratch: &'static Scratch, address: u64) -> bool {
-    let ReturnRules([first, _]) = set(scratch, address);
-    first.address.load() == address
-        && first.memory_state.load() == scratch.walk.memory_state.load()
-        && first.rule.load() == ReturnRule::KNOWN_FUNCTION
-}
-
-/// That for a return address.
-#[inline(always)]
-pub(crate) fn function_at(scratch: &'static Scratch, address: u64) -> Option<KnownFunction> {
-    if !has_function(scratch, address) {
-        return None;
-    }
-    let ReturnRules([first, second]) = set(scratch, address);
-    let function = FrameWord(second.address.load());
-    let position = FrameWord(second.rule.load());
-    Some(KnownFunction {
-        kind: first.runtime.load(),
-        function: ChainFrame {
-            function: function.function_address(),
-            check: position.check_of(function),
-            position: position.0 as u32,
-            flags: ChainFrame::FRAME,
-        },
-        bytes: second.runtime.load(),
-    })
-}
-
-/// The set of a return address.
-#[inline(always)]
-fn set(scratch: &'static Scratch, address: u64) -> &'static ReturnRules {
-    &scratch.returns[(address ^ address >> 8) as usize & (RETURN_SETS - 1)]
 }
 
 /// The rule that is kept for a return address.

@@ -177,7 +177,7 @@ pub(crate) struct ReturnRule {
 }
 
 impl ReturnRule {
-    /// In place of a rule: the set holds [a function of a runtime's](super::return_rules::keep_function).
+    /// In place of a rule: the set holds [a function of a runtime's](super::known_functions::keep).
     pub(crate) const KNOWN_FUNCTION: u64 = Rule::MISSING.0;
 }
 

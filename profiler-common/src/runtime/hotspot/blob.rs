@@ -35,7 +35,7 @@ const INTERPRETER_CODE: u64 = u64::from_le_bytes(*b"Interpre");
 const VTABLE: u64 = u64::from_le_bytes(*b"vtable c");
 const METHOD_HANDLES: u64 = u64::from_le_bytes(*b"MethodHa");
 const ADAPTERS: u64 = u64::from_le_bytes(*b"I2C/C2I ");
-/// The way of exceptions from compiled code to its caller (`OptoRuntime::generate_exception_blob`).
+/// What leads exceptions from compiled code to its caller (`OptoRuntime::generate_exception_blob`).
 const EXCEPTION: u64 = u64::from_le_bytes(*b"Exceptio");
 
 /// In place of where a frame is complete: never, as is said of blobs that stop threads (`CodeOffsets::frame_never_safe`).
@@ -109,15 +109,15 @@ impl Blob {
         links || self.kind == VTABLE || self.kind == METHOD_HANDLES || self.kind == ADAPTERS
     }
 
-    /// Whether it is the way of exceptions.
+    /// Whether it is the exception blob.
     #[inline(always)]
     pub(super) fn is_exception(&self) -> bool {
         self.kind == EXCEPTION
     }
 
-    /// Whether a frame at an address has its size, as far as is said: of blobs that stop threads, in all but a few instructions.
+    /// Whether an address is behind the prologue. Blobs that stop threads do not say where that ends: all of them counts.
     #[inline(always)]
-    pub(super) fn is_begun(&self, address: u64) -> bool {
+    pub(super) fn is_past_prologue(&self, address: u64) -> bool {
         let complete = self.frame_complete;
         let is_never = complete == NEVER || complete == NEVER_SHORT;
         is_never && !self.is_method() || address.wrapping_sub(self.code) >= complete

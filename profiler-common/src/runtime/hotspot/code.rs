@@ -104,22 +104,28 @@ fn compiled_caller(process: &impl Process, frame: &Frame, blob: &Blob) -> Option
     } else {
         without_frame(process, frame, blob)
     };
-    let cfa = if missing == 0 {
-        frame.sp.wrapping_add(8 * blob.frame_words)
+    let place = if missing != 0 {
+        missing
     } else {
-        (missing & PLACE).wrapping_add(8)
-    };
-    let cfa = if missing == 0 && !frame.has_called() {
-        match pushed(process, cfa) {
-            Some(bytes) => cfa.wrapping_add(bytes),
-            None if blob.is_exception() => return returned_to(process, frame),
-            None => return None,
+        let place = frame.sp.wrapping_add(8 * blob.frame_words).wrapping_sub(8) & PLACE;
+        if frame.has_called() {
+            place
+        } else {
+            match pushed(process, place) {
+                Some(bytes) => place.wrapping_add(bytes),
+                None if blob.is_exception() => return returned_to(process, frame),
+                None => return None,
+            }
         }
-    } else {
-        cfa
     };
-    let caller = caller_below(process, cfa)?;
-    let fp = if missing & FP_IN_REGISTER != 0 {
+    caller_at(process, frame, place)
+}
+
+/// The caller whose return address is at a place, with [`FP_IN_REGISTER`].
+#[inline(always)]
+fn caller_at(process: &impl Process, frame: &Frame, place: u64) -> Option<Frame> {
+    let caller = caller_below(process, (place & PLACE).wrapping_add(8))?;
+    let fp = if place & FP_IN_REGISTER != 0 {
         frame.fp
     } else {
         caller.fp
@@ -127,7 +133,7 @@ fn compiled_caller(process: &impl Process, frame: &Frame, blob: &Blob) -> Option
     Some(Frame { fp, ..caller })
 }
 
-/// The caller of what has no frame yet, or no more, on the way of exceptions.
+/// The caller of the exception blob, where that has no frame yet, or no more.
 #[inline(always)]
 fn returned_to(process: &impl Process, frame: &Frame) -> Option<Frame> {
     let ip = process.register(RETURNED);
@@ -139,11 +145,11 @@ fn returned_to(process: &impl Process, frame: &Frame) -> Option<Frame> {
     })
 }
 
-/// How many bytes a method has pushed beside its frame, as it does while it compares strings: below them, where its caller's frame
-/// would begin, stands no address of the code cache. Code that is left by its size is called from there alone.
+/// How many bytes a method has pushed below its frame, as it does while it compares strings, where its return address would be at a
+/// place without. Code that is left by its size is called from the code cache alone, so what is no address there is none.
 #[inline(always)]
-fn pushed(process: &impl Process, cfa: u64) -> Option<u64> {
-    let [expected, next, last] = process.read_upward::<3>(cfa.wrapping_sub(8))?;
+fn pushed(process: &impl Process, place: u64) -> Option<u64> {
+    let [expected, next, last] = process.read_upward::<3>(place)?;
     if is_in_heap(process, expected) {
         Some(0)
     } else if is_in_heap(process, next) {
@@ -166,13 +172,7 @@ fn stub_caller(process: &impl Process, frame: &Frame) -> Option<Frame> {
     if place == 0 {
         return frame.by_frame_pointer(process).ok();
     }
-    let caller = caller_below(process, (place & PLACE).wrapping_add(8))?;
-    let fp = if place & FP_IN_REGISTER != 0 {
-        frame.fp
-    } else {
-        caller.fp
-    };
-    Some(Frame { fp, ..caller })
+    caller_at(process, frame, place)
 }
 
 /// Bytes of a method's bytecodes, at most (JVM Specification, section 4.7.3).
@@ -233,5 +233,10 @@ fn without_frame(process: &impl Process, frame: &Frame, blob: &Blob) -> u64 {
     if blob.is_jump() {
         return frame.sp & PLACE | FP_IN_REGISTER;
     }
-    arch::hotspot::without_frame(process, frame, blob.frame_words, blob.is_begun(frame.ip))
+    arch::hotspot::without_frame(
+        process,
+        frame,
+        blob.frame_words,
+        blob.is_past_prologue(frame.ip),
+    )
 }

@@ -204,7 +204,7 @@ fn a_frame_that_is_not_there_is_told_by_instructions() {
     let code = CODE + INSTRUCTIONS;
     process.bytes(code - 8, &[0x90; 0x80]);
     // Where, with which bytes before and at the address, and how far above the stack pointer the return address is.
-    let cases: [(u64, &[u8], &[u8], u64); 13] = [
+    let cases: [(u64, &[u8], &[u8], u64); 14] = [
         (0, b"", b"\x55\x48\x83\xec\x20", 0),
         // Behind `sub`, before and behind the frame pointer is saved, and behind the barrier's comparison.
         (4, b"\x48\x81\xec\x28\0\0\0", b"\x48\x89\x6c\x24\x20", 40),
@@ -221,6 +221,7 @@ fn a_frame_that_is_not_there_is_told_by_instructions() {
             b"\x41\x81\xbf\x20\x01\0\0\x01\0\0\0",
             40,
         ),
+        (5, b"\x48\x89\x6c\x24\x20", b"\x48\xff\x74\x24\x18", 40),
         (7, b"\x41\x81\x7f\x20\x01\0\0\0", b"\x0f\x85\x29\0\0\0", 40),
         (1, b"\x55", b"\x48\x83\xec\x20", 8),
         (0x20, b"", b"\x5d\x49\x3b\x67\x28\x77\x04\xc3", 8),
@@ -361,7 +362,7 @@ fn stubs_are_left_before_they_make_a_frame_and_behind_it() {
 }
 
 #[test]
-fn the_way_of_exceptions_is_left_with_and_without_its_frame() {
+fn the_exception_blob_is_left_with_and_without_its_frame() {
     let mut process = process();
     blob(&mut process, STUB, 52, 2, 0);
     // Of where its frame is complete, it says never.

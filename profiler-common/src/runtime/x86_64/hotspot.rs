@@ -12,7 +12,7 @@ use crate::{
 pub(in crate::runtime) const BYTECODE: u8 = 13;
 /// See [`BYTECODE`].
 pub(in crate::runtime) const THREAD: u8 = 15;
-/// The register, by its DWARF number, in which the way of exceptions has the address that was returned to (rdx).
+/// The register, by its DWARF number, in which the exception blob has the address that was returned to (rdx).
 pub(in crate::runtime) const RETURNED: u8 = 1;
 
 /// Below the frame pointer of an interpreter's frame: its caller's stack pointer, its method and its bytecode (`frame_x86.hpp`).
@@ -49,19 +49,19 @@ pub(in crate::runtime) const FP_IN_REGISTER: u64 = 1;
 pub(in crate::runtime) const PLACE: u64 = !7;
 
 /// Where the return address of an innermost frame is that is not complete yet, or no more, with [`FP_IN_REGISTER`]; zero if it
-/// is complete, of `frame_words` words. `is_begun` tells whether the function's first instructions are behind it.
+/// is complete, of `frame_words` words. `is_past_prologue` tells whether the function's first instructions are behind it.
 #[inline(always)]
 pub(in crate::runtime) fn without_frame(
     process: &impl Process,
     frame: &Frame,
     frame_words: u64,
-    is_begun: bool,
+    is_past_prologue: bool,
 ) -> u64 {
     let Some([before, at]) = process.read::<2>(frame.ip.wrapping_sub(8)) else {
         return 0;
     };
     let nowhere = frame.sp & PLACE | FP_IN_REGISTER;
-    if !is_begun {
+    if !is_past_prologue {
         let (three, four) = (at & 0xff_ffff, at & 0xffff_ffff);
         let has_asked = before & 0xff_ffff == BARRIER;
         let has_saved = (before >> 24) as u32 as u64 == SAVE_FP;

@@ -9,7 +9,7 @@ use crate::{
         loops::{Turn, repeat},
         maps::Scratch,
     },
-    walk::{own_frames, return_rules},
+    walk::{known_functions, own_frames},
 };
 use core::{hint::black_box, marker::PhantomData, ops::ControlFlow};
 use profiler_common::{
@@ -30,14 +30,14 @@ pub(super) fn to_caller<R: CodeOwner>(cpu_slot: u32, kind: RuntimeKind) -> Optio
         show(scratch, kind, function, R::own_frame(found));
         if frame.has_called() && function.function & COMPILED != 0 && function.check != 0 {
             let bytes = caller.sp.wrapping_sub(frame.sp);
-            return_rules::keep_function(scratch, frame.ip, kind, &function, bytes);
+            known_functions::keep(scratch, frame.ip, kind, &function, bytes);
         }
     }
     scratch.walk.put(caller);
     Some(())
 }
 
-/// Notes the function that is [kept](return_rules::keep_function) for the frame, and replaces the frame by its caller, if the
+/// Notes the function that is [kept](known_functions::keep) for the frame, and replaces the frame by its caller, if the
 /// function is still there.
 #[inline(always)]
 pub(super) fn known_to_caller<R: CodeOwner>(
@@ -51,7 +51,7 @@ pub(super) fn known_to_caller<R: CodeOwner>(
         reached: Reached::Called,
         ..walk.frame()
     };
-    let known = return_rules::function_at(scratch, frame.ip)?;
+    let known = known_functions::find(scratch, frame.ip)?;
     if known.kind != kind as u64 {
         return None;
     }

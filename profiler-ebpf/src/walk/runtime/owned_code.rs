@@ -13,7 +13,7 @@ use crate::{
         maps::{RUNTIMES, Scratch},
         subprog::subprog,
     },
-    walk::{code_cache, return_rules},
+    walk::{code_cache, known_functions, return_rules},
 };
 use core::ops::ControlFlow;
 use profiler_common::{
@@ -56,7 +56,7 @@ subprog! {
 #[inline(always)]
 pub(crate) fn follow_known(cpu_slot: u32, scratch: &'static Scratch) {
     let frame = scratch.walk.frame();
-    if return_rules::has_function(scratch, frame.ip) && frame.has_called() {
+    if known_functions::is_known(scratch, frame.ip) && frame.has_called() {
         follow_known_functions(cpu_slot);
     }
 }
