@@ -35,7 +35,7 @@ const INTERPRETER_CODE: u64 = u64::from_le_bytes(*b"Interpre");
 const VTABLE: u64 = u64::from_le_bytes(*b"vtable c");
 const METHOD_HANDLES: u64 = u64::from_le_bytes(*b"MethodHa");
 const ADAPTERS: u64 = u64::from_le_bytes(*b"I2C/C2I ");
-/// What leads exceptions from compiled code to its caller (`OptoRuntime::generate_exception_blob`).
+/// The way of exceptions from compiled code to its caller (`OptoRuntime::generate_exception_blob`).
 const EXCEPTION: u64 = u64::from_le_bytes(*b"Exceptio");
 
 /// In place of where a frame is complete: never, as is said of blobs that stop threads (`CodeOffsets::frame_never_safe`).
