@@ -70,11 +70,12 @@ impl Grammar {
                 right += stack.weight;
                 seen.insert(functions);
             } else {
-                wrong.push(stack);
+                wrong.push((stack.weight, functions.join(";")));
             }
         }
         // Of functions that are entered or left at that moment, one in thousands stands at another native frame.
         let share = right as f64 / folded.total() as f64;
+        wrong.sort_by(|one, other| other.cmp(one));
         assert!(
             share > ALL_BUT_A_FEW,
             "allowed are {share:.4}, not these: {wrong:?}"

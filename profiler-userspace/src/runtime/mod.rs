@@ -98,7 +98,7 @@ struct Reading {
     /// Whether anything is to be read of a function, of which this was told. `lines`: whether lines are wanted.
     is_worth: fn(&FunctionEvent, &RuntimeFunction, lines: bool) -> bool,
     /// The check of a function now.
-    check: fn(&FunctionEvent, &TargetMemory) -> Option<u32>,
+    check: fn(&FunctionEvent, &TargetMemory, &mut Caches) -> Option<u32>,
     /// Adds addresses at which is read: first those of what the check looks at, and in each further step those that were found there.
     places: fn(&FunctionEvent, &TargetMemory, &mut Caches, step: usize, places: &mut Vec<u64>),
     /// Reads a function that has a number among those that are read together. The last is what was told of it.

@@ -27,6 +27,19 @@ pub struct Namer {
 /// The most processes whose machines are kept.
 const MOST_MACHINES: usize = 1 << 10;
 
+/// So often a function is read, at most, until nothing that belongs to it changes meanwhile.
+const MOST_TRIES: usize = 4;
+
+/// What came of reading a function.
+enum Read {
+    /// It was the same function all the time.
+    Whole(RuntimeFunction),
+    /// It still is, but its runtime moved something that belongs to it, and the function may be read in part.
+    Changed,
+    /// It is not there any more.
+    Gone,
+}
+
 /// So many steps lead from a function to most of what is read of it.
 const STEPS: usize = 7;
 
@@ -66,46 +79,51 @@ impl Namer {
             Some(reading) => (reading.is_worth)(event, told, lines),
             None => lines && matches!(row.lines, Lines::Read(_)),
         };
-        let worth: Vec<(usize, &FunctionEvent)> = events
+        let mut left: Vec<(usize, &FunctionEvent)> = events
             .iter()
             .enumerate()
             .filter(|(number, event)| is_worth(event, &functions[*number]))
             .collect();
-        if !worth.is_empty() {
-            let read = self.read(row, &worth, &functions, &memory);
-            for ((number, _), read) in worth.iter().zip(read) {
-                if let Some(read) = read {
-                    functions[*number] = read;
+        for _ in 0..MOST_TRIES {
+            if left.is_empty() {
+                break;
+            }
+            let read = self.read(row, &left, &functions, &memory);
+            let mut changed = Vec::new();
+            for ((number, event), read) in left.into_iter().zip(read) {
+                match read {
+                    Read::Whole(read) => functions[number] = read,
+                    Read::Changed => changed.push((number, event)),
+                    Read::Gone => {}
                 }
             }
+            left = changed;
         }
         self.memory = Some((process_key, memory));
         functions
     }
 
-    /// Reads what more there is of functions, which have their places among `told`; none of those that are not the same
-    /// before and after.
+    /// Reads what more there is of functions, which have their places among `told`.
     fn read(
         &mut self,
         row: &Row,
         events: &[(usize, &FunctionEvent)],
         told: &[RuntimeFunction],
         memory: &TargetMemory,
-    ) -> Vec<Option<RuntimeFunction>> {
+    ) -> Vec<Read> {
         let process_key = events[0].1.process_key;
-        let check = |event: &FunctionEvent| match row.reading {
-            Some(reading) => (reading.check)(event, memory),
-            None => memory.check(row.kind, event.function.function_address()),
-        };
-        let is_same = |event: &FunctionEvent| check(event) == Some(event.check);
         memory.forget();
         for step in 0..STEPS {
             self.read_ahead(row, events, memory, step);
         }
-        let mut read: Vec<Option<RuntimeFunction>> = Vec::with_capacity(events.len());
+        let mut read: Vec<Read> = Vec::with_capacity(events.len());
         for (number, (place, event)) in events.iter().enumerate() {
+            if !self.is_same(row, event, memory) {
+                read.push(Read::Gone);
+                continue;
+            }
             let told = &told[*place];
-            read.push(is_same(event).then(|| match (row.reading, row.lines) {
+            read.push(Read::Whole(match (row.reading, row.lines) {
                 (Some(reading), _) => (reading.read)(event, number, memory, &mut self.caches, told),
                 (None, Lines::Read(lines)) => RuntimeFunction {
                     lines: lines(memory, event.function.function_address()),
@@ -129,17 +147,26 @@ impl Namer {
             .into_iter()
             .chain(self.caches.functions.settle(process_key, memory))
         {
-            read[number] = None;
+            read[number] = Read::Changed;
         }
         for ((_, event), read) in events.iter().zip(&mut read) {
-            if read.is_some() && !is_same(event) {
-                *read = None;
+            if !self.is_same(row, event, memory) {
+                *read = Read::Gone;
             }
         }
         self.caches
             .methods
-            .settle(process_key, |number| read[number].is_some());
+            .settle(process_key, |number| matches!(read[number], Read::Whole(_)));
         read
+    }
+
+    /// Whether a function is still there that was reported.
+    fn is_same(&mut self, row: &Row, event: &FunctionEvent, memory: &TargetMemory) -> bool {
+        let check = match row.reading {
+            Some(reading) => (reading.check)(event, memory, &mut self.caches),
+            None => memory.check(row.kind, event.function.function_address()),
+        };
+        check == Some(event.check)
     }
 
     /// Reads together what one step leads to.

@@ -44,7 +44,11 @@ pub(in crate::runtime) fn is_worth(
 }
 
 /// The check of a method now.
-pub(in crate::runtime) fn check(event: &FunctionEvent, memory: &TargetMemory) -> Option<u32> {
+pub(in crate::runtime) fn check(
+    event: &FunctionEvent,
+    memory: &TargetMemory,
+    _: &mut Caches,
+) -> Option<u32> {
     memory.check(RuntimeKind::HotSpot, event.function.function_address())
 }
 

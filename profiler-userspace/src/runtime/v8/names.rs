@@ -65,11 +65,33 @@ fn is_whole(event: &FunctionEvent, told: &RuntimeFunction) -> bool {
 }
 
 /// The check of a function now.
-pub(in crate::runtime) fn check(event: &FunctionEvent, memory: &TargetMemory) -> Option<u32> {
+pub(in crate::runtime) fn check(
+    event: &FunctionEvent,
+    memory: &TargetMemory,
+    caches: &mut Caches,
+) -> Option<u32> {
+    let shared = shared_now(event, memory, caches);
     match addresses(event) {
-        (shared, Some(stretch)) => check_in_stretch(memory, shared, stretch),
-        (shared, None) => memory.check(RuntimeKind::V8, shared),
+        (_, Some(stretch)) => check_in_stretch(memory, shared, stretch),
+        _ => memory.check(RuntimeKind::V8, shared),
     }
+}
+
+/// The address of a function's `SharedFunctionInfo` now. The collector may have moved it since it was reported; then the code that
+/// lies where it did says where it is.
+fn shared_now(event: &FunctionEvent, memory: &TargetMemory, caches: &mut Caches) -> u64 {
+    let (shared, Some(stretch)) = addresses(event) else {
+        return event.extra & !7;
+    };
+    let is_it = |shared: u64| check_in_stretch(memory, shared, stretch) == Some(event.check);
+    if is_it(shared) {
+        return shared;
+    }
+    let functions = caches
+        .heads
+        .functions(&Heap::new(memory), event.process_key, stretch);
+    let now = functions.into_iter().find(|function| is_it(*function));
+    now.unwrap_or(shared)
 }
 
 /// Where a function and its code lie, and then what leads from there.
@@ -116,7 +138,8 @@ pub(in crate::runtime) fn read(
     caches: &mut Caches,
     told: &RuntimeFunction,
 ) -> RuntimeFunction {
-    let (shared, stretch) = addresses(event);
+    let (_, stretch) = addresses(event);
+    let shared = shared_now(event, memory, caches);
     let mut reader = Reader {
         heap: Heap::new(memory),
         process: event.process_key,

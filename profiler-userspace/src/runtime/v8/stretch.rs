@@ -110,6 +110,17 @@ impl Heads {
         objects
     }
 
+    /// The functions that what may be the `Code` of a stretch is of, by the addresses of their `SharedFunctionInfo`s.
+    pub(super) fn functions(&self, heap: &Heap<'_>, process: ProcessKey, stretch: u64) -> Vec<u64> {
+        let objects = self.objects(heap, process, stretch);
+        let codes = objects.into_iter().map(|object| Code {
+            object,
+            start: 0,
+            end: 0,
+        });
+        codes.filter_map(|code| code.function(heap)).collect()
+    }
+
     /// Notes that a piece of code is read, for the function of this number.
     pub(super) fn note(&mut self, heap: &Heap<'_>, code: Code, number: usize) {
         self.read.push((code, code.references(heap), number));
@@ -461,6 +472,31 @@ mod tests {
         memory.forget();
         assert_eq!(heads.settle(&memory), [4, 7]);
         assert!(heads.settle(&memory).is_empty());
+    }
+
+    #[test]
+    fn code_near_a_stretch_says_which_function_it_is_of() {
+        const MAP: u64 = 0x5001;
+        let fake = Fake::default();
+        let memory = fake.memory();
+        let heap = Heap::new(&memory);
+        let process = ProcessKey {
+            tgid: 1,
+            incarnation: 2,
+        };
+        let mut words = vec![0u64; BLOCK_BYTES / 2];
+        let middle = words.len() / 2;
+        words[middle..middle + 2].copy_from_slice(&[MAP, fake.code([0x101, 0x201, 0x301])]);
+        let head = words.as_ptr() as u64 + 8 * middle as u64;
+        let stretch = (head | (STRETCH_BYTES - 1)) + 1;
+        let mut heads = Heads::default();
+        assert!(heads.functions(&heap, process, stretch).is_empty());
+        heads.of.insert(process, vec![MAP]);
+        assert_eq!(heads.functions(&heap, process, stretch), [0x100]);
+        // The collector has moved it.
+        fake.code([0x401, 0x201, 0x301]);
+        memory.forget();
+        assert_eq!(heads.functions(&heap, process, stretch), [0x400]);
     }
 
     fn place(offset: u32, call: u32) -> Place {

@@ -38,7 +38,7 @@ impl Fake {
         let [function, inlined, literals] = words;
         let data = self.object(4, [0, 3 << 32, function, inlined, literals]);
         let positions = self.object(5, [0; 2]);
-        self.object(3, [0, data, positions])
+        self.object(3, [0, data, positions, 1])
     }
 
     /// The memory that they are in.
@@ -61,6 +61,7 @@ impl Fake {
         let layout = Layout {
             deoptimization: 8,
             positions: 16,
+            flags: 24,
             function: 0,
             inlined: 1,
             literals: 2,
