@@ -28,7 +28,7 @@ pub const LONGEST_PERIOD_NS: u64 = 1_000_000_000;
 const TIME_BITS: u32 = 30;
 
 /// How often a thread's waits are halved at most by the first draw. One in sixteen must soon tell if the thread waits longer now.
-const MOST_HALVINGS: u32 = 4;
+const MAX_HALVINGS: u32 = 4;
 
 /// Whether a wait of a thread whose waits are halved so often passes the first draw; `random` is any number.
 #[inline(always)]
@@ -43,7 +43,7 @@ pub const fn halvings_after(chance: Chance, gap: u64) -> u32 {
     if gap >= period {
         // It hardly ever waits now.
         0
-    } else if mean * 16 < period && halvings < MOST_HALVINGS {
+    } else if mean * 16 < period && halvings < MAX_HALVINGS {
         halvings + 1
     } else if mean * 4 > period && halvings > 0 {
         halvings - 1
@@ -153,7 +153,7 @@ mod tests {
             since in 0..3_000_000u64,
             period in 1_000..=LONGEST_PERIOD_NS,
             spent in 1..100_000_000_000u64,
-            halvings in 0..=MOST_HALVINGS,
+            halvings in 0..=MAX_HALVINGS,
         ) {
             let gap = mean_gap(mean, before, before + since, period, period);
             let chance = Chance::new(gap, period, halvings);
@@ -161,8 +161,8 @@ mod tests {
                 (chance.gap(), chance.period(), chance.halvings()),
                 (gap, period, halvings)
             );
-            let left = (0..1 << MOST_HALVINGS).filter(|&random| passes_first_draw(halvings, random)).count();
-            prop_assert_eq!(left << halvings, 1 << MOST_HALVINGS);
+            let left = (0..1 << MAX_HALVINGS).filter(|&random| passes_first_draw(halvings, random)).count();
+            prop_assert_eq!(left << halvings, 1 << MAX_HALVINGS);
             prop_assert_eq!(chance.weight(spent), Chance::new(gap, period, 0).weight(spent) << halvings);
             let chance = Chance::new(gap, period, 0);
             // Evenly through all numbers there are.
@@ -232,7 +232,7 @@ mod tests {
                 (_, halvings) = leave(now, halvings);
             }
         }
-        assert_eq!(halvings, MOST_HALVINGS);
+        assert_eq!(halvings, MAX_HALVINGS);
         let (chance, _) = leave(now + 800_000, halvings);
         // Gaps are those between waits that passed.
         assert!(

@@ -21,7 +21,7 @@ use aya_ebpf::{
     macros::{perf_event, raw_tracepoint, uprobe},
     programs::{PerfEventContext, ProbeContext, RawTracePointContext},
 };
-use platform::successors;
+use platform::replacement;
 use profiler_common::abi::ProgramId;
 
 /// Makes an entry point of each program, which runs the function of its name in [`run`].
@@ -33,7 +33,7 @@ macro_rules! entry_points {
         $($doc)+
         #[perf_event]
         pub(crate) fn $name(ctx: PerfEventContext) -> u32 {
-            successors::run_of_perf_event(&ctx, ProgramId::$id);
+            replacement::run_of_perf_event(&ctx, ProgramId::$id);
             run::$name(&ctx);
             0
         }
@@ -42,7 +42,7 @@ macro_rules! entry_points {
         $($doc)+
         #[uprobe]
         pub(crate) fn $name(ctx: ProbeContext) -> u32 {
-            successors::run_of_uprobe(&ctx, ProgramId::$id);
+            replacement::run_of_uprobe(&ctx, ProgramId::$id);
             run::$name(&ctx);
             0
         }
@@ -51,7 +51,7 @@ macro_rules! entry_points {
         $($doc)+
         #[raw_tracepoint(tracepoint = $tracepoint)]
         pub(crate) fn $name(ctx: RawTracePointContext) -> i32 {
-            successors::run_of_raw_tracepoint(&ctx, ProgramId::$id);
+            replacement::run_of_raw_tracepoint(&ctx, ProgramId::$id);
             run::$name(&ctx);
             0
         }

@@ -15,7 +15,7 @@ use std::cell::Cell;
 thread_local! {
     // Neither initialized lazily nor destroyed, so that access never allocates.
     static TAKEN: Cell<i64> = const { Cell::new(0) };
-    static MOST: Cell<i64> = const { Cell::new(0) };
+    static MAX: Cell<i64> = const { Cell::new(0) };
 }
 
 /// The system's allocator, counted.
@@ -39,9 +39,9 @@ pub(crate) fn taken() -> i64 {
 #[cfg(test)]
 pub(crate) fn most<T>(work: impl FnOnce() -> T) -> (T, i64) {
     let before = taken();
-    MOST.set(before);
+    MAX.set(before);
     let done = work();
-    (done, MOST.get() - before)
+    (done, MAX.get() - before)
 }
 
 /// Has all threads share one heap from now on. glibc gives each its own, and what one thread has freed no other uses: of a service's
@@ -78,7 +78,7 @@ fn note(bytes: i64) {
     // A thread that ends frees memory after its counters are gone.
     let _ended = TAKEN.try_with(|taken| {
         taken.set(taken.get() + bytes);
-        MOST.with(|most| most.set(most.get().max(taken.get())));
+        MAX.with(|most| most.set(most.get().max(taken.get())));
     });
 }
 

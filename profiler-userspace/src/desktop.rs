@@ -24,9 +24,9 @@ const WATCHED: Duration = Duration::from_secs(2);
 const GLANCE: Duration = Duration::from_millis(20);
 
 /// More ancestors than anybody has.
-const MOST_ANCESTORS: usize = 64;
+const MAX_ANCESTORS: usize = 64;
 /// The most that is read of an environment, in bytes.
-const MOST_ENVIRONMENT: u64 = 1 << 20;
+const MAX_ENVIRONMENT: u64 = 1 << 20;
 
 /// One of these must be there, or there is no screen.
 const DISPLAYS: [&str; 2] = ["WAYLAND_DISPLAY", "DISPLAY"];
@@ -195,7 +195,7 @@ fn own() -> Environment {
 fn of_ancestors(uid: u32) -> Vec<Environment> {
     let mut found = Vec::new();
     let mut pid = std::process::id();
-    for _ in 0..MOST_ANCESTORS {
+    for _ in 0..MAX_ANCESTORS {
         let Some(parent) = parent(pid).filter(|parent| *parent > 1) else {
             break;
         };
@@ -207,7 +207,7 @@ fn of_ancestors(uid: u32) -> Vec<Environment> {
         }
         let mut bytes = Vec::new();
         let read = File::open(format!("{place}/environ"))
-            .and_then(|file| file.take(MOST_ENVIRONMENT).read_to_end(&mut bytes));
+            .and_then(|file| file.take(MAX_ENVIRONMENT).read_to_end(&mut bytes));
         if read.is_ok() {
             found.push(parse(&bytes));
         }

@@ -14,7 +14,7 @@
 const MEMORY_S: f64 = 5.0;
 
 /// No more than was due in so many seconds is ever saved again: what one burst took may not keep the rate down for hours.
-const MOST_SAVED_S: f64 = 60.0;
+const MAX_SAVED_S: f64 = 60.0;
 
 /// The rate falls to no less than this share of itself in a step.
 const STEEPEST_FALL: f64 = 0.25;
@@ -26,7 +26,7 @@ const STEEPEST_RISE: f64 = 1.25;
 const ENOUGH: f64 = 0.8;
 
 /// A change by less than this share is not worth one.
-const LEAST_CHANGE: f64 = 0.05;
+const MIN_CHANGE: f64 = 0.05;
 
 /// So much of what may be spent is left to the rates, whatever all else takes.
 pub const RATES_SHARE: f64 = 0.5;
@@ -90,7 +90,7 @@ impl Control {
         let kept = self.budget * MEMORY_S;
         let all: f64 = spent.iter().map(|spent| spent.seconds).sum();
         let debt = self.debt + all + fixed - may_spend;
-        self.debt = debt.clamp(-kept, self.budget * MOST_SAVED_S);
+        self.debt = debt.clamp(-kept, self.budget * MAX_SAVED_S);
         // A debt is paid back in time, but what is left is for bursts, not for a higher rate.
         let repaid = self.debt.max(0.0) * seconds / MEMORY_S;
         let allowed = (may_spend - repaid).max(may_spend * RATES_SHARE);
@@ -123,7 +123,7 @@ impl Rate {
         let wanted = self.wanted(spent.seconds, allowed).clamp(self.floor, 1.0);
         let is_end = wanted == self.floor || wanted == 1.0;
         let change = (wanted - self.now).abs();
-        if !spent.may_change || change == 0.0 || (!is_end && change < LEAST_CHANGE * self.now) {
+        if !spent.may_change || change == 0.0 || (!is_end && change < MIN_CHANGE * self.now) {
             return false;
         }
         self.now = wanted;
@@ -196,7 +196,7 @@ mod tests {
                     prop_assert!(rate >= before * STEEPEST_FALL * 0.999 || rate == floor);
                     prop_assert!(rate <= before * STEEPEST_RISE * 1.001);
                     prop_assert!(spent.may_change || rate == before);
-                    if spent.may_change && spent.seconds > budget * seconds * (1.0 + LEAST_CHANGE) {
+                    if spent.may_change && spent.seconds > budget * seconds * (1.0 + MIN_CHANGE) {
                         prop_assert!(rate < before || rate == floor, "{} {}", before, rate);
                     }
                 }

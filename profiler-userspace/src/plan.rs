@@ -289,7 +289,7 @@ pub struct MemoryLimits {
 
 impl MemoryLimits {
     /// The least limit of all memory, in MiB.
-    pub const LEAST_MIB: u32 = 96;
+    pub const MIN_MIB: u32 = 96;
 
     /// These, with no more for each than its part of so much for all: a quarter each for counting and for unwind tables.
     #[must_use]

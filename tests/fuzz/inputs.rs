@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::io::Read as _;
 use std::path::Path;
 
-use flame_bpf::input::{File, Wanted};
+use flame_bpf::input::{File, ReadOptions};
 use flame_bpf::output::{self, Format, Style};
 use flame_bpf::profile::fold;
 use flame_bpf::profile::select::{Pattern, Selection};
@@ -48,7 +48,7 @@ pub(crate) fn corpus() -> Vec<Seed> {
 /// A profile of another kind as Parquet.
 fn table(of: &[u8]) -> Vec<u8> {
     let file = File::of(of).expect("our own file is known");
-    let reading = file.read(&Wanted::ALL);
+    let reading = file.read(&ReadOptions::ALL);
     let profile = reading.expect("our own file can be read").profile;
     let mut bytes = Vec::new();
     output::write(&profile, Format::PARQUET, &Style::default(), &mut bytes)
@@ -69,11 +69,11 @@ pub(crate) fn read(input: &[u8]) {
     let Ok(file) = File::of(input) else {
         return;
     };
-    let wanted = Wanted {
+    let options = ReadOptions {
         windows: 8,
-        ..Wanted::ALL
+        ..ReadOptions::ALL
     };
-    let Ok(reading) = file.read(&wanted) else {
+    let Ok(reading) = file.read(&options) else {
         return;
     };
     black_box(reading.notes);

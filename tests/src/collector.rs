@@ -20,7 +20,7 @@ use crate::go::go_toolchains;
 use crate::program::{cache, read};
 
 /// Making it takes two minutes of CPU time, and its modules have to be fetched.
-const MOST_SECONDS: &str = "900";
+const MAX_SECONDS: &str = "900";
 
 /// The beginning of each line in a collector's file.
 const LINE: &str = r#"{"resourceProfiles":"#;
@@ -253,7 +253,7 @@ fn made() -> Result<PathBuf, String> {
     let go = go_toolchains()?.remove(0);
     let part = program.with_extension("part");
     let made = Command::new("timeout")
-        .arg(MOST_SECONDS)
+        .arg(MAX_SECONDS)
         .arg(go)
         .args(["build", "-mod=readonly", "-ldflags=-s -w", "-o"])
         .arg(&part)

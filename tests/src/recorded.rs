@@ -28,12 +28,12 @@ use flame_bpf::process::{CopiedText, FunctionEvent, ProcessKey};
 use flame_bpf::runtime::Namer;
 use profiler_common::abi::FrameWord;
 use profiler_common::runtime::{
-    Chain, DESCRIPTOR_WORDS, Described, Encoding, FunctionInfo, NativeFrame, Piece, Process,
+    Chain, DESCRIPTOR_WORDS, Described, Encoding, FunctionInfo, NativeFrame, Process, RemoteString,
     RuntimeKind,
     cpython::CPython,
     lua::Lua,
     luajit::LuaJit,
-    memory::{Recorded, Shown, walk, walk_asking_each},
+    memory::{NativeEntry, Recorded, walk, walk_asking_each},
     perl::Perl,
     php::Php,
     ruby::Ruby,
@@ -41,7 +41,7 @@ use profiler_common::runtime::{
 use profiler_common::walk::{Memory, native::Frame};
 
 /// The most bytes of a string that are copied: as many as the kernel half copies.
-const MOST_TEXT: u64 = 256;
+const MAX_TEXT: u64 = 256;
 
 /// Frames of a program: what was read of it, and what came of that.
 #[derive(Clone, Debug)]
@@ -60,7 +60,7 @@ pub struct Recording {
 #[derive(Clone, Debug)]
 pub struct Walk {
     /// From leaf to root.
-    pub shown: Vec<Shown>,
+    pub shown: Vec<NativeEntry>,
     /// The same as text.
     pub lines: Vec<String>,
 }
@@ -319,9 +319,9 @@ fn walk_of<R: Chain>(process: &impl Process, natives: &[NativeFrame], breaks: bo
     );
     let mut names = BTreeMap::new();
     let lines = shown.iter().map(|shown| match *shown {
-        Shown::Native(_) => "native".to_owned(),
-        Shown::Broken => "broken".to_owned(),
-        Shown::Function { function, position } => {
+        NativeEntry::Native(_) => "native".to_owned(),
+        NativeEntry::Broken => "broken".to_owned(),
+        NativeEntry::Function { function, position } => {
             let name = names
                 .entry(function)
                 .or_insert_with(|| name_of::<R>(process, function));
@@ -368,12 +368,12 @@ fn name_of<R: FunctionInfo>(process: &impl Process, address: u64) -> Option<Stri
 }
 
 /// Copies a string, byte for byte.
-fn text_of(process: &impl Process, piece: Piece) -> CopiedText {
+fn text_of(process: &impl Process, piece: RemoteString) -> CopiedText {
     let is_c_string = piece.encoding == Encoding::CString as u32;
     let most = if is_c_string {
-        MOST_TEXT
+        MAX_TEXT
     } else {
-        u64::from(piece.bytes).min(MOST_TEXT)
+        u64::from(piece.bytes).min(MAX_TEXT)
     };
     let mut bytes = Vec::new();
     for place in 0..if piece.address == 0 { 0 } else { most } {

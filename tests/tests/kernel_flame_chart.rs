@@ -13,7 +13,7 @@ const EACH: &str = "1000";
 const EACH_NS: u64 = 1_000_000_000;
 
 /// How much longer than the program the recording of it may be.
-const MOST_AROUND_NS: u64 = 500_000_000;
+const MAX_AROUND_NS: u64 = 500_000_000;
 
 fn chart(path: &Path) -> Graph {
     let text = std::fs::read_to_string(path).expect("it was written");
@@ -73,7 +73,7 @@ fn check_phases(graph: &Graph, said: &Said) {
     let blur = lengths.max().expect("there are windows");
     let recorded = graph.frames[0].time.expect("it has a time").1;
     let around = recorded.saturating_sub(said.number("ended", "second_phase"));
-    assert!(around < MOST_AROUND_NS, "{around} of {recorded}: {said:?}");
+    assert!(around < MAX_AROUND_NS, "{around} of {recorded}: {said:?}");
     let phases = ["first_phase", "second_phase"].map(|phase| {
         let shown = Stretches::of(graph, phase);
         let [began, early, late, ended] =

@@ -88,8 +88,8 @@ fn a_replaced_program_keeps_its_own_names() {
     assert_named(&folded, "service");
     drop(workload);
     // Nor does the newcomer get those of its predecessor.
-    let successor = copy.start(&["1"]);
-    let folded = successor.profiled();
+    let replacement = copy.start(&["1"]);
+    let folded = replacement.profiled();
     assert!(!folded.any(|stack| stack.has("work_round")), "{folded}");
 }
 

@@ -4,7 +4,7 @@ use flame_bpf::kernel::{Kernel, Request, StoredTable, Support, Tables};
 use flame_bpf::probe::Probe;
 use flame_bpf::unwind::loader::{CodeSegment, TableStore as _};
 use flame_bpf_tests::{BOTH, Invocation, Program, kernel_test, request, require, walks_by_tables};
-use profiler_common::abi::{CodeKey, PageRows, Row, Switches, TargetKind};
+use profiler_common::abi::{CodeKey, PageRows, Switches, TableRow, TargetKind};
 
 /// Rows of a table that takes two fifths of a slab.
 const ROWS: u32 = 100_000;
@@ -29,8 +29,8 @@ fn tables_within(support: &Support, limit: u64) -> (Kernel, Tables) {
 fn store(tables: &mut Tables) -> Option<StoredTable> {
     let half = ROWS / 2;
     let pages = [0, half].map(|first| PageRows { first, count: half });
-    let rows: Vec<Row> = (0..ROWS)
-        .map(|row| Row {
+    let rows: Vec<TableRow> = (0..ROWS)
+        .map(|row| TableRow {
             low: (row % half) as u16,
             rule: 0,
         })

@@ -2,7 +2,7 @@
 //!
 //! In: profiles written by hand, and keys. Out: a difference, if any. `cargo xtask bless` accepts what is drawn now.
 
-use flame_bpf::live::{self, Channel, Colors, Event, Look, Status, Top, Update};
+use flame_bpf::live::{self, Channel, Colors, Event, Status, Theme, Top, Update};
 use flame_bpf::output::Palette;
 use flame_bpf::profile::fold::parse;
 use flame_bpf::profile::{FrameKind, FrameProfile, FrameRef, Profile, SourceFrame, Unit, Window};
@@ -69,8 +69,8 @@ fn view(colors: Colors, unicode: bool, columns: u16, rows: u16) -> Top {
         palette: Palette::LAND,
         has_both: false,
     };
-    let look = Look { colors, unicode };
-    let mut top = Top::new(vec![channel], false, look, (columns, rows));
+    let theme = Theme { colors, unicode };
+    let mut top = Top::new(vec![channel], false, theme, (columns, rows));
     top.note(Status {
         elapsed: Duration::from_secs(95),
         counts: vec![[9_592, 12_345, 0]],

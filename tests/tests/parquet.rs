@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use fastrand::Rng;
-use flame_bpf::input::{self, File, Wanted};
+use flame_bpf::input::{self, File, ReadOptions};
 use flame_bpf::output::{self, EventTable, Format, Style};
 use flame_bpf::profile::cgroup::{Cgroup, CgroupPattern};
 use flame_bpf::profile::fold::{self, FoldStyle};
@@ -33,13 +33,13 @@ fn written(profile: &Profile) -> Vec<u8> {
 }
 
 fn read(bytes: &[u8]) -> Profile {
-    let wanted = Wanted {
+    let options = ReadOptions {
         windows: 100,
-        ..Wanted::ALL
+        ..ReadOptions::ALL
     };
     let file = File::of(bytes).expect("it is known");
     assert_eq!(file.kind.name, "Parquet");
-    file.read(&wanted).expect("it can be read").profile
+    file.read(&options).expect("it can be read").profile
 }
 
 fn folded(profile: &Profile) -> String {
@@ -154,17 +154,17 @@ fn several_events_and_files_are_read_one_event_at_a_time() {
     let mut both = Vec::new();
     output::write_events(&[of(&one), of(&other)], None, &[], &mut both).expect("it is written");
     assert_eq!(folded(&read(&both)), folded(&one));
-    let wanted = Wanted {
+    let options = ReadOptions {
         sample_type: Some("waits"),
-        ..Wanted::ALL
+        ..ReadOptions::ALL
     };
     let files = [Bytes::from(both), Bytes::from(written(&other))];
-    let twice = input::read_files(2, &mut |file| Ok(files[file].clone()), &wanted);
+    let twice = input::read_files(2, &mut |file| Ok(files[file].clone()), &options);
     let twice = twice.expect("both are read").profile;
     assert_eq!(twice.total_weight(), 2 * other.total_weight());
-    let none = Wanted {
+    let none = ReadOptions {
         sample_type: Some("nonsense"),
-        ..Wanted::ALL
+        ..ReadOptions::ALL
     };
     let error = input::read_files(1, &mut |file| Ok(files[file].clone()), &none);
     let (_, error) = error.expect_err("there is none");
@@ -439,12 +439,12 @@ fn an_hour_of_servers_takes_three_bytes_a_sample() {
         bytes.len()
     );
     let cgroups = [CgroupPattern::unit("unit3")];
-    let wanted = Wanted {
+    let options = ReadOptions {
         cgroups: &cgroups,
-        ..Wanted::ALL
+        ..ReadOptions::ALL
     };
     let file = File::of(&*bytes).expect("it is known");
-    let read = file.read(&wanted).expect("it can be read").profile;
+    let read = file.read(&options).expect("it can be read").profile;
     let of = |profile: Profile| {
         let selection = Selection {
             cgroups: cgroups.to_vec(),

@@ -18,19 +18,19 @@ const CRATES: [&str; 4] = [
 ];
 
 /// Circles that are known, and why each is there. The list may only become shorter.
-const KNOWN: &[Known] = &[Known {
+const KNOWN: &[KnownCircle] = &[KnownCircle {
     files: &["profiler-common/src/abi"],
     reason: "a sample names a stack, a thread's entry holds a sample, and a pair of stacks is written as an entry is",
 }];
 
 /// A circle that is not dissolved yet.
-struct Known {
+struct KnownCircle {
     /// The files, or folders, that it leads through.
     files: &'static [&'static str],
     reason: &'static str,
 }
 
-impl Known {
+impl KnownCircle {
     fn covers(&self, circle: &BTreeSet<PathBuf>) -> bool {
         circle
             .iter()

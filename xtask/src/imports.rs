@@ -12,7 +12,7 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use crate::source::Source;
 
 /// How often a name may be re-exported before it counts as lost: two files may re-export from each other.
-const MOST_HOPS: usize = 8;
+const MAX_HOPS: usize = 8;
 
 /// The files of one crate, and which others each of them uses.
 pub(crate) type Graph = BTreeMap<PathBuf, BTreeSet<PathBuf>>;
@@ -86,7 +86,7 @@ struct Modules {
 }
 
 /// Where a path leads.
-enum Place {
+enum PathTarget {
     Module(Vec<String>),
     /// Something in this module, or in something of it.
     Item(Vec<String>),
@@ -96,13 +96,13 @@ impl Modules {
     /// The module that holds what `path` stands for in the module `here`. A whole module is held by nobody: what is used of it
     /// is another path.
     fn holder(&self, here: &[String], path: &[String]) -> Option<Vec<String>> {
-        match self.place(here, path, MOST_HOPS)? {
-            Place::Module(_) => None,
-            Place::Item(module) => Some(module),
+        match self.place(here, path, MAX_HOPS)? {
+            PathTarget::Module(_) => None,
+            PathTarget::Item(module) => Some(module),
         }
     }
 
-    fn place(&self, here: &[String], path: &[String], hops: usize) -> Option<Place> {
+    fn place(&self, here: &[String], path: &[String], hops: usize) -> Option<PathTarget> {
         let hops = hops.checked_sub(1)?;
         let (first, rest) = path.split_first()?;
         match first.as_str() {
@@ -131,19 +131,25 @@ impl Modules {
         }
     }
 
-    fn within(&self, module: Vec<String>, rest: &[String], hops: usize) -> Option<Place> {
+    fn within(&self, module: Vec<String>, rest: &[String], hops: usize) -> Option<PathTarget> {
         let Some((next, behind)) = rest.split_first() else {
-            return Some(Place::Module(module));
+            return Some(PathTarget::Module(module));
         };
         if next == "self" || next == "super" {
             return self.place(&module, rest, hops);
         }
         self.member(&module, next, behind, hops)
-            .or(Some(Place::Item(module)))
+            .or(Some(PathTarget::Item(module)))
     }
 
     /// The meaning of `name` in a module: a module below it, or an item that a `use` brings there.
-    fn member(&self, module: &[String], name: &str, rest: &[String], hops: usize) -> Option<Place> {
+    fn member(
+        &self,
+        module: &[String],
+        name: &str,
+        rest: &[String],
+        hops: usize,
+    ) -> Option<PathTarget> {
         let top: &[String] = if module == ["main.rs"] { &[] } else { module };
         let below = child(top, name);
         if self.files.contains_key(&below) {
@@ -151,7 +157,7 @@ impl Modules {
         }
         let names = &self.files.get(module)?.1;
         if names.items.contains(name) {
-            return Some(Place::Item(module.to_vec()));
+            return Some(PathTarget::Item(module.to_vec()));
         }
         for used in names.uses.iter().filter(|used| used.name == name) {
             let whole = [used.path.as_slice(), rest].concat();
@@ -160,13 +166,13 @@ impl Modules {
             }
         }
         for glob in names.uses.iter().filter(|used| used.name == "*") {
-            if let Some(Place::Module(other)) = self.place(module, &glob.path, hops)
+            if let Some(PathTarget::Module(other)) = self.place(module, &glob.path, hops)
                 && self
                     .files
                     .get(&other)
                     .is_some_and(|(_, names)| names.items.contains(name))
             {
-                return Some(Place::Item(other));
+                return Some(PathTarget::Item(other));
             }
         }
         None

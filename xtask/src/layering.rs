@@ -80,7 +80,7 @@ const UNSAFE: &[&str] = &[
     "profiler-ebpf/src/main.rs",
     "profiler-ebpf/src/platform/memory.rs",
     "profiler-ebpf/src/platform/subprog.rs",
-    "profiler-ebpf/src/platform/successors.rs",
+    "profiler-ebpf/src/platform/replacement.rs",
     "profiler-ebpf/src/platform/loops.rs",
     "profiler-ebpf/src/store/threads.rs",
     "profiler-ebpf/src/symbol.rs",
@@ -123,7 +123,7 @@ pub(crate) fn violations(sources: &[Source]) -> Vec<String> {
             ));
         }
         if let Ok(path) = source.path.strip_prefix(USERSPACE) {
-            let place = Place::new(path);
+            let place = ModulePosition::new(path);
             wrong.extend(
                 imports::paths(source)
                     .iter()
@@ -170,12 +170,12 @@ fn holds_unsafe(source: &Source) -> bool {
 }
 
 /// Where a file of the userspace crate stands among its modules.
-struct Place {
+struct ModulePosition {
     /// Its path without `.rs` and `mod`, such as `["output", "svg"]`.
     module: Vec<String>,
 }
 
-impl Place {
+impl ModulePosition {
     fn new(path: &Path) -> Self {
         let path = path.with_extension("");
         let names = path.iter().map(|name| name.to_string_lossy().into_owned());

@@ -66,7 +66,22 @@ impl Source {
         names_in(self.tokens.clone(), &mut found);
         found
     }
+
+    /// Items that it defines, as keywords and names.
+    pub(crate) fn definitions(&self) -> Vec<(String, String)> {
+        let names = self.names();
+        let pairs = names.windows(2);
+        let pairs = pairs.filter(|pair| KEYWORDS.contains(&pair[0].as_str()));
+        pairs
+            .map(|pair| (pair[0].clone(), pair[1].clone()))
+            .collect()
+    }
 }
+
+/// Keywords with the name of an item behind them.
+const KEYWORDS: [&str; 7] = [
+    "struct", "enum", "union", "trait", "type", "const", "static",
+];
 
 fn names_in(tokens: TokenStream, found: &mut Vec<String>) {
     for token in tokens {

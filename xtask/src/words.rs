@@ -67,12 +67,28 @@ const HUNTED: &[Hunted] = &[
     names("labour", "run_jobs"),
     names("notice", "kernel event"),
     names("news", "kernel events"),
-    names("hear", "take_in"),
+    names("hear", "handle"),
     names("look_period", "wait_sample_period"),
     names("sleeper_table", "thread table"),
     names("tell_mapping", "mapping_events"),
     names("mappings_untold", "mapping_events_dropped"),
     names("urgent", "is_priority"),
+    names("let_go", "remove"),
+    names("take_in", "add, or handle"),
+    names("glue", "hidden_frames"),
+];
+
+/// Names of types that do not say what the type is, so that many had them.
+const VAGUE: &[&str] = &[
+    "Asked", "Found", "Known", "Look", "Piece", "Place", "Row", "Shown", "Stored", "Wanted",
+];
+
+/// Beginnings of constants' names, and the usual ones.
+const BOUNDS: &[(&str, &str)] = &[
+    ("MOST", "MAX"),
+    ("LARGEST", "MAX"),
+    ("LEAST", "MIN"),
+    ("USUAL", "DEFAULT"),
 ];
 
 /// Names that hold such a word and are not ours.
@@ -123,6 +139,15 @@ pub(crate) fn in_code(sources: &[Source]) -> Vec<String> {
                 wrong.push(format!("{shown} has the name {name}: {}", hunted.remedy()));
             }
         }
+        for (keyword, name) in source.definitions() {
+            let remedy = if keyword == "const" || keyword == "static" {
+                unusual_bound(&name)
+            } else {
+                let is_vague = VAGUE.contains(&name.as_str());
+                is_vague.then(|| "say of what it is one".to_owned())
+            };
+            wrong.extend(remedy.map(|remedy| format!("{shown} defines {name}: {remedy}")));
+        }
         for (number, line) in (1..).zip(source.text.lines()) {
             if let Some((_, comment)) = line.split_once("//") {
                 wrong.extend(in_prose(comment).map(|said| format!("{shown}:{number}: {said}")));
@@ -132,6 +157,13 @@ pub(crate) fn in_code(sources: &[Source]) -> Vec<String> {
     wrong.sort();
     wrong.dedup();
     wrong
+}
+
+/// The remedy for a constant's name whose first word is not the usual one.
+fn unusual_bound(name: &str) -> Option<String> {
+    let first = name.split('_').next();
+    let (word, usual) = BOUNDS.iter().find(|(word, _)| Some(*word) == first)?;
+    Some(format!("say {usual}, not {word}"))
 }
 
 /// Every hunted word that came back to a document, one sentence each.
@@ -220,6 +252,33 @@ mod tests {
             assert!(said(text).is_empty(), "{text}");
         }
         assert_eq!(said("struct Spot;").len(), 1);
+    }
+
+    #[test]
+    fn types_and_constants_have_the_usual_names() {
+        for (text, expected) in [
+            (
+                "enum Place { A }",
+                "x.rs defines Place: say of what it is one",
+            ),
+            (
+                "const MOST_ROWS: u8 = 1;",
+                "x.rs defines MOST_ROWS: say MAX, not MOST",
+            ),
+            (
+                "mod m { static USUAL: u8 = 1; }",
+                "x.rs defines USUAL: say DEFAULT, not USUAL",
+            ),
+        ] {
+            assert_eq!(said(text), [expected]);
+        }
+        for text in [
+            "enum Answer { Found }",
+            "struct PlaceOf; const MAX_MOST: u8 = 0;",
+            "fn f() { let MOST = Place; }",
+        ] {
+            assert!(said(text).is_empty(), "{text}");
+        }
     }
 
     fn asked(path: &str, text: &str) -> Vec<String> {

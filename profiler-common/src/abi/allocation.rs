@@ -22,7 +22,7 @@ pub enum SizeAt {
 }
 
 /// The most bytes that can be granted: programs have no more addresses.
-const MOST_BYTES: u64 = super::arch::ADDRESS_END;
+const MAX_BYTES: u64 = super::arch::ADDRESS_END;
 
 /// An allocation function, in one word: bits 0–7 the [`SizeAt`], bits 8–15 its number in its file, bits 16–47
 /// its length in bytes.
@@ -59,7 +59,7 @@ impl Allocator {
             4 => (first, second),
             _ => (second, third),
         };
-        if size >= MOST_BYTES || times >= MOST_BYTES {
+        if size >= MAX_BYTES || times >= MAX_BYTES {
             return 0;
         }
         // No checked multiplication: BPF lacks the function that it calls.
@@ -67,7 +67,7 @@ impl Allocator {
             return 0;
         }
         let bytes = size.wrapping_mul(times);
-        if bytes >= MOST_BYTES { 0 } else { bytes }
+        if bytes >= MAX_BYTES { 0 } else { bytes }
     }
 }
 

@@ -33,12 +33,12 @@ macro_rules! switches {
             reason = "the names are those of the constants, which they count"
         )]
         #[allow(clippy::upper_case_acronyms, reason = "the same")]
-        enum Place {
+        enum ConfigIndex {
             $($name,)+
         }
 
         impl Switches {
-            $($(#[$doc])+ pub const $name: Self = Self(1 << Place::$name as u32);)+
+            $($(#[$doc])+ pub const $name: Self = Self(1 << ConfigIndex::$name as u32);)+
         }
     };
 }
@@ -93,8 +93,8 @@ switches! {
     RUNTIMES,
     /// A native frame that runs one function of a runtime's is shown beside it.
     LOOP_FRAMES,
-    /// A successor of the program runs in its place as soon as there is one.
-    SUCCESSORS,
+    /// A replacement of the program runs in its place as soon as there is one.
+    REPLACEMENTS,
     /// Tell cgroups apart. [`CgroupLayout`] holds true offsets then.
     CGROUPS,
     /// Cgroups are those of one controller (v1), not of the unified hierarchy (v2).

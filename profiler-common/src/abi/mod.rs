@@ -59,7 +59,7 @@ pub use stack::{
     USER_SCRATCH_WORDS,
 };
 pub use table::{
-    How, MAX_RULES, Origin, PageRows, READ_TOGETHER_BITS, Row, Rule, Slot, TABLE_PAGE_BITS,
+    How, MAX_RULES, Origin, PageRows, READ_TOGETHER_BITS, Rule, Slot, TABLE_PAGE_BITS, TableRow,
 };
 pub use thread::{
     ASLEEP_WORDS, Asleep, FaultPhase, KeptRegisters, OFTEN_WAITING_SLOTS, PageFault, States,
@@ -95,7 +95,7 @@ pub const BOUNDARY: &[StructLayout] = &[
     CgroupEventRecord::LAYOUT,
     Code::LAYOUT,
     CodeKey::LAYOUT,
-    Row::LAYOUT,
+    TableRow::LAYOUT,
     PageRows::LAYOUT,
 ];
 

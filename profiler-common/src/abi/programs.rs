@@ -95,7 +95,7 @@ macro_rules! ids {
             }
 
             /// Whether it walks user stacks, so that it differs by the runtimes that are shown. It has a place among the
-            /// successors then, by its discriminant.
+            /// replacements then, by its discriminant.
             pub const fn walks(self) -> bool {
                 match self { $(Self::$id => !stringify!($($walks)?).is_empty(),)+ }
             }

@@ -1,7 +1,7 @@
 //! Unwind tables, as user space writes them and the kernel half reads them.
 //!
 //! An object's code is divided into *pages* of 64 KiB. Each page has its [`PageRows`]: a sorted run of
-//! [`Row`]s, the first for the page's first byte, so every address has a row in its own page. A row names a
+//! [`TableRow`]s, the first for the page's first byte, so every address has a row in its own page. A row names a
 //! [`Rule`] by its index in one table that all objects share. A rule says in one word how to get from a frame
 //! to its caller; [`walk::native`](crate::walk::native) follows it.
 
@@ -23,7 +23,7 @@ boundary! {
     /// From this address of its page on, up to the next row's, this rule holds. Compared as two halves.
     #[derive(Hash)]
     #[repr(C)]
-    pub struct Row {
+    pub struct TableRow {
         /// The offset in its page, in bytes.
         pub low: u16,
         /// The index of the rule.
@@ -47,7 +47,7 @@ boundary! {
 ///
 /// | bits  | what |
 /// | ---   | --- |
-/// | 0–30  | the operand: one number, more [`LEAST_OPERAND`] than zero, or two signed parts, of 16 and of 15 bits ([`How`] says which) |
+/// | 0–30  | the operand: one number, more [`MIN_OPERAND`] than zero, or two signed parts, of 16 and of 15 bits ([`How`] says which) |
 /// | 31–35 | the base: a register, numbered as in DWARF |
 /// | 36–39 | the [`How`]; 10 and 11 are 1 and 2, [read from code](Rule::is_from_code), 12 is [`Rule::FRAME_POINTER`]'s |
 /// | 40–41 | the [`Origin`] of the next two |
@@ -171,7 +171,7 @@ const HIGH_BITS: u32 = OPERAND_BITS - 16;
 const OPERAND_MASK: u64 = (1 << OPERAND_BITS) - 1;
 
 /// The least number that is an operand; the highest is three times as far from zero. Go has functions with frames of a gibibyte.
-const LEAST_OPERAND: i64 = -(1 << (OPERAND_BITS - 2));
+const MIN_OPERAND: i64 = -(1 << (OPERAND_BITS - 2));
 
 /// As many registers have a number that is a base.
 const BASES: u64 = 32;
@@ -215,7 +215,7 @@ impl Rule {
 
     /// A rule that leaves all saved registers unchanged. Of base and operand, what [does not fit](Self::fitting) is cut off.
     pub const fn new(how: How, base: u8, operand: i32) -> Self {
-        Self::packed(how, base, operand as i64 - LEAST_OPERAND)
+        Self::packed(how, base, operand as i64 - MIN_OPERAND)
     }
 
     const fn packed(how: How, base: u8, operand: i64) -> Self {
@@ -234,7 +234,7 @@ impl Rule {
 
     /// As [`new`](Self::new); none if the operand does not fit.
     pub const fn fitting(how: How, base: u8, operand: i64) -> Option<Self> {
-        if operand >= LEAST_OPERAND && operand <= OPERAND_MASK as i64 + LEAST_OPERAND {
+        if operand >= MIN_OPERAND && operand <= OPERAND_MASK as i64 + MIN_OPERAND {
             Some(Self::new(how, base, operand as i32))
         } else {
             None
@@ -312,7 +312,7 @@ impl Rule {
     /// The operand as one number.
     #[inline(always)]
     pub const fn operand(self) -> i64 {
-        (self.0 & OPERAND_MASK) as i64 + LEAST_OPERAND
+        (self.0 & OPERAND_MASK) as i64 + MIN_OPERAND
     }
 
     /// The lower half of the operand.

@@ -19,7 +19,7 @@ macro_rules! descriptor_fields {
         const _: () = {
             #[expect(non_camel_case_types, reason = "the names are those of the fields, which they count")]
             #[derive(Clone, Copy)]
-            enum Place {
+            enum FieldIndex {
                 $($name,)+
                 End,
             }
@@ -27,20 +27,20 @@ macro_rules! descriptor_fields {
             #[allow(dead_code, reason = "each half reads some, and the other others")]
             impl $Fields {
                 /// Words that they take.
-                $vis const WORDS: usize = (Place::End as usize).div_ceil(4);
+                $vis const WORDS: usize = (FieldIndex::End as usize).div_ceil(4);
 
                 /// As words of a descriptor.
                 $vis fn words(self) -> [u64; Self::WORDS] {
                     let mut words = [0; Self::WORDS];
-                    $(words[Place::$name as usize / 4] |=
-                        (self.$name as u64) << (Place::$name as usize % 4 * 16);)+
+                    $(words[FieldIndex::$name as usize / 4] |=
+                        (self.$name as u64) << (FieldIndex::$name as usize % 4 * 16);)+
                     words
                 }
 
                 /// All of them, from a descriptor.
                 $vis fn of(file: &impl $crate::runtime::Described) -> Self {
                     Self {
-                        $($name: Self::at(file, Place::$name),)+
+                        $($name: Self::at(file, FieldIndex::$name),)+
                     }
                 }
 
@@ -48,12 +48,12 @@ macro_rules! descriptor_fields {
                     /// The one of this name.
                     #[inline(always)]
                     $vis fn $name(file: &impl $crate::runtime::Described) -> u64 {
-                        Self::at(file, Place::$name) as u64
+                        Self::at(file, FieldIndex::$name) as u64
                     }
                 )+
 
                 #[inline(always)]
-                fn at(file: &impl $crate::runtime::Described, place: Place) -> u16 {
+                fn at(file: &impl $crate::runtime::Described, place: FieldIndex) -> u16 {
                     let place = place as usize;
                     (file.descriptor($first + place / 4) >> (place % 4 * 16)) as u16
                 }

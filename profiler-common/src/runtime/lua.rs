@@ -17,7 +17,7 @@ mod function;
 mod layout;
 mod state;
 
-pub use layout::{MOST_SITES, NOT_CALLED_BY_NEXT, at, site};
+pub use layout::{MAX_SITES, NOT_CALLED_BY_NEXT, at, site};
 
 /// PUC Lua.
 #[derive(Clone, Copy, Debug)]

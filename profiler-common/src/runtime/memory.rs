@@ -141,9 +141,9 @@ impl Process for Recorded {
 
 /// A cursor on the host.
 #[derive(Debug, Default)]
-struct Place([Cell<u64>; CURSOR_WORDS]);
+struct HostCursor([Cell<u64>; CURSOR_WORDS]);
 
-impl Cursor for Place {
+impl Cursor for HostCursor {
     fn get(&self, index: usize) -> u64 {
         self.0[index].get()
     }
@@ -155,7 +155,7 @@ impl Cursor for Place {
 
 /// An entry of the stack that a walk over native frames shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shown {
+pub enum NativeEntry {
     /// A native frame, by its place among those that were given.
     Native(usize),
     /// A frame of the chain.
@@ -170,13 +170,17 @@ pub enum Shown {
 }
 
 /// The most frames that are shown.
-const MOST_FRAMES: usize = MAX_USER_FRAMES;
+const MAX_FRAMES: usize = MAX_USER_FRAMES;
 /// The most steps along a chain.
-const MOST_STEPS: usize = 4 * MOST_FRAMES;
+const MAX_STEPS: usize = 4 * MAX_FRAMES;
 
 /// Walks native frames, all in the runtime's object, as the kernel half does: those that certainly run no level are passed. If
 /// the walk `breaks` behind the last, the rest of the chain follows.
-pub fn walk<R: Chain>(process: &impl Process, natives: &[NativeFrame], breaks: bool) -> Vec<Shown> {
+pub fn walk<R: Chain>(
+    process: &impl Process,
+    natives: &[NativeFrame],
+    breaks: bool,
+) -> Vec<NativeEntry> {
     walk_all::<R>(process, natives, breaks, true)
 }
 
@@ -185,7 +189,7 @@ pub fn walk_asking_each<R: Chain>(
     process: &impl Process,
     natives: &[NativeFrame],
     breaks: bool,
-) -> Vec<Shown> {
+) -> Vec<NativeEntry> {
     walk_all::<R>(process, natives, breaks, false)
 }
 
@@ -194,10 +198,10 @@ fn walk_all<R: Chain>(
     natives: &[NativeFrame],
     breaks: bool,
     passes: bool,
-) -> Vec<Shown> {
+) -> Vec<NativeEntry> {
     let mut walk = Walk {
         process,
-        cursor: Place::default(),
+        cursor: HostCursor::default(),
         shown: Vec::new(),
         steps: 0,
         begun: false,
@@ -208,7 +212,7 @@ fn walk_all<R: Chain>(
         if !is_passed && walk.begin::<R>(native) && R::is_level(process, &walk.cursor, native) {
             walk.level::<R>();
         }
-        walk.shown.push(Shown::Native(index));
+        walk.shown.push(NativeEntry::Native(index));
     }
     while breaks && walk.begin::<R>(&NativeFrame::ANY) {
         R::is_level(process, &walk.cursor, &NativeFrame::ANY);
@@ -236,8 +240,8 @@ pub fn leave_code<R: CodeOwner>(
 
 struct Walk<'p, P> {
     process: &'p P,
-    cursor: Place,
-    shown: Vec<Shown>,
+    cursor: HostCursor,
+    shown: Vec<NativeEntry>,
     steps: usize,
     begun: bool,
     over: bool,
@@ -270,7 +274,7 @@ impl<P: Process> Walk<'_, P> {
         let before = self.shown.len();
         loop {
             self.steps += 1;
-            let frame = if self.steps <= MOST_STEPS {
+            let frame = if self.steps <= MAX_STEPS {
                 R::step(self.process, &self.cursor)
             } else {
                 ChainFrame::broken()
@@ -279,15 +283,15 @@ impl<P: Process> Walk<'_, P> {
                 self.shown.truncate(before);
             }
             if frame.flags & ChainFrame::FRAME != 0 {
-                self.shown.push(Shown::Function {
+                self.shown.push(NativeEntry::Function {
                     function: frame.function,
                     position: frame.position,
                 });
             }
             if frame.flags & ChainFrame::BROKEN != 0 {
-                self.shown.push(Shown::Broken);
+                self.shown.push(NativeEntry::Broken);
             }
-            if self.shown.len() >= MOST_FRAMES || frame.flags & ChainFrame::CHAIN_ENDS != 0 {
+            if self.shown.len() >= MAX_FRAMES || frame.flags & ChainFrame::CHAIN_ENDS != 0 {
                 self.over = true;
             }
             if self.over || frame.flags & ChainFrame::LEVEL_ENDS != 0 {

@@ -231,7 +231,7 @@ impl ChainFrame {
     }
 }
 
-/// How the characters of a [`Piece`] are stored.
+/// How the characters of a [`RemoteString`] are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Encoding {
@@ -264,7 +264,7 @@ impl Encoding {
 
 /// Where a string lies in the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Piece {
+pub struct RemoteString {
     /// Its first byte; zero if there is no such string.
     pub address: u64,
     /// Its length.
@@ -273,7 +273,7 @@ pub struct Piece {
     pub encoding: u32,
 }
 
-impl Piece {
+impl RemoteString {
     /// So many bytes from an address on.
     #[inline(always)]
     pub const fn new(address: u64, bytes: u32, encoding: Encoding) -> Self {
@@ -289,11 +289,11 @@ impl Piece {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Strings {
     /// Owner of the function: a class, a package. None in runtimes whose names are qualified.
-    pub owner: Piece,
+    pub owner: RemoteString,
     /// Its name.
-    pub name: Piece,
+    pub name: RemoteString,
     /// Its file.
-    pub file: Piece,
+    pub file: RemoteString,
     /// The line at which its definition begins; zero if that is not known.
     pub first_line: u32,
     /// Whatever else user space needs to name the function or its lines; each runtime says what.
@@ -326,7 +326,11 @@ pub trait FunctionInfo {
     /// [`FunctionInfo::OWN_FRAME`] says. Called once, when the function is first seen; becomes [`Strings::owner`] and
     /// [`Strings::extra`].
     #[inline(always)]
-    fn owner(_process: &impl Process, _function: u64, _own_frame: u64) -> Option<(Piece, u64)> {
+    fn owner(
+        _process: &impl Process,
+        _function: u64,
+        _own_frame: u64,
+    ) -> Option<(RemoteString, u64)> {
         None
     }
 

@@ -5,24 +5,24 @@
 extern crate std;
 
 use super::{
-    Chain, NativeFrame, Piece,
-    memory::{Recorded, Shown, walk},
+    Chain, NativeFrame, RemoteString,
+    memory::{NativeEntry, Recorded, walk},
 };
 use proptest::{collection::vec, prelude::*, sample::Index, test_runner::TestCaseResult};
 use std::{fmt::Debug, string::String, vec::Vec};
 
 /// A frame of the chain.
-pub(super) fn function(function: u64, position: u32) -> Shown {
-    Shown::Function { function, position }
+pub(super) fn function(function: u64, position: u32) -> NativeEntry {
+    NativeEntry::Function { function, position }
 }
 
 /// Where a string begins, and its length.
-pub(super) fn extent(piece: Piece) -> (u64, u32) {
+pub(super) fn extent(piece: RemoteString) -> (u64, u32) {
     (piece.address, piece.bytes)
 }
 
 /// A string of one byte a character.
-pub(super) fn text(process: &Recorded, piece: Piece) -> String {
+pub(super) fn text(process: &Recorded, piece: RemoteString) -> String {
     let bytes = (0..u64::from(piece.bytes)).map(|at| process.memory[&(piece.address + at)]);
     bytes.map(char::from).collect()
 }
@@ -35,9 +35,9 @@ pub(super) fn assert_distinct<T: PartialEq + Debug>(all: &[T]) {
 }
 
 /// Asserts that all functions that are shown are functions.
-pub(super) fn assert_functions<R: Chain>(process: &Recorded, shown: &[Shown]) {
+pub(super) fn assert_functions<R: Chain>(process: &Recorded, shown: &[NativeEntry]) {
     for one in shown {
-        if let Shown::Function { function, .. } = one {
+        if let NativeEntry::Function { function, .. } = one {
             assert!(R::check(process, *function).is_some(), "{one:?}");
         }
     }
@@ -96,7 +96,7 @@ pub(super) fn walk_changed<R: Chain>(
     let walked = walk::<R>(&process, stack, breaks);
     let natives = walked
         .iter()
-        .filter(|shown| matches!(shown, Shown::Native(_)));
+        .filter(|shown| matches!(shown, NativeEntry::Native(_)));
     prop_assert_eq!(natives.count(), stack.len());
     prop_assert!(walked.len() <= 1024 + stack.len());
     Ok(())

@@ -3,7 +3,7 @@
 //! In: the rows that are left, and the middle one. Out: the rows left after it. Never reads rows and never
 //! loops: the caller does both.
 
-use crate::abi::{PageRows, Row};
+use crate::abi::{PageRows, TableRow};
 
 /// How many steps leave one row of the longest page.
 pub const MAX_NARROWINGS: u32 = 16;
@@ -40,7 +40,7 @@ impl Span {
     /// each of sixteen steps.
     #[inline(always)]
     #[must_use]
-    pub fn narrow(self, middle: Row, low: u16) -> Self {
+    pub fn narrow(self, middle: TableRow, low: u16) -> Self {
         let half = self.count / 2;
         let above = (i64::from(low) - i64::from(middle.low)) >> 63;
         Self {
@@ -69,14 +69,14 @@ mod tests {
     use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
     use std::{collections::BTreeSet, vec::Vec};
 
-    fn rows(lows: impl IntoIterator<Item = u16>) -> Vec<Row> {
+    fn rows(lows: impl IntoIterator<Item = u16>) -> Vec<TableRow> {
         let lows: BTreeSet<u16> = lows.into_iter().chain([0]).collect();
-        let row = |low| Row { low, rule: 0 };
+        let row = |low| TableRow { low, rule: 0 };
         lows.into_iter().map(row).collect()
     }
 
     /// The row found, and the number of steps.
-    fn search(rows: &[Row], before: u32, low: u16) -> (usize, u32) {
+    fn search(rows: &[TableRow], before: u32, low: u16) -> (usize, u32) {
         let count = u32::try_from(rows.len()).unwrap();
         let mut span = Span::new(PageRows {
             first: before,

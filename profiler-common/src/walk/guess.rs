@@ -7,11 +7,11 @@ use super::is_user_address;
 
 /// How many words above the stack pointer are looked at: what code that is made at run time saves before it calls, and
 /// a few hundred bytes of its own.
-pub const MOST_WORDS: u64 = 64;
+pub const MAX_WORDS: u64 = 64;
 
 /// How many are looked at above a leaf in a file's code that nothing describes, until it is read: assembly that calls nothing has
 /// its return address there as a rule. Behind that are words of its own, among them return addresses of calls that are over.
-pub const MOST_WORDS_OF_LEAF: u64 = 1;
+pub const MAX_WORDS_OF_LEAF: u64 = 1;
 
 /// Addresses this near to a word of a stack, in bytes, are in that stack.
 const NEAR_BYTES: u64 = 1 << 16;

@@ -18,14 +18,14 @@ pub(crate) struct Report {
     /// Where in the stack a function's frame is.
     pub(crate) place: Word,
     /// Where a function's strings lie: what it belongs to, its name, its file.
-    pub(crate) pieces: [Piece; 3],
+    pub(crate) pieces: [ReportString; 3],
     pub(crate) first_line: Word,
     pub(crate) extra: Word,
 }
 
-/// A [`profiler_common::runtime::Piece`].
+/// A [`profiler_common::runtime::ReportString`].
 #[repr(C)]
-pub(crate) struct Piece {
+pub(crate) struct ReportString {
     pub(crate) address: Word,
     pub(crate) bytes: Word,
     pub(crate) encoding: Word,

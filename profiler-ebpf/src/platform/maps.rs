@@ -188,7 +188,7 @@ pub(crate) static SLABS: btf_maps::ArrayOfMaps<Slab, 1> = btf_maps::ArrayOfMaps:
 pub(crate) static RUNTIMES: Array<Descriptor> =
     Array::with_max_entries(DESCRIPTORS as u32, BPF_F_MMAPABLE);
 
-/// Successors of perf events' programs, by [`ProgramId`]. The kernel wants all programs of such a map to be of one type.
+/// Replacements of perf events' programs, by [`ProgramId`]. The kernel wants all programs of such a map to be of one type.
 #[map]
 pub(crate) static NEXT_PERF_EVENT: ProgramArray =
     ProgramArray::with_max_entries(ProgramId::ALL.len() as u32, 0);

@@ -5,6 +5,6 @@ pub(crate) mod log;
 pub(crate) mod loops;
 pub(crate) mod maps;
 pub(crate) mod memory;
+pub(crate) mod replacement;
 pub(crate) mod subprog;
-pub(crate) mod successors;
 pub(crate) mod word;

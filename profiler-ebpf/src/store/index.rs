@@ -10,7 +10,7 @@ use profiler_common::intern::{Hash, PROBES, Probe, Slot};
 
 /// The result of a search.
 #[derive(Clone, Copy)]
-pub(crate) enum Found {
+pub(crate) enum SlotLookup {
     /// This entry has the same tag and is probably the one.
     Entry(u32),
     /// There is none; this slot of the map is free.
@@ -19,7 +19,7 @@ pub(crate) enum Found {
     Crowded,
 }
 
-impl Found {
+impl SlotLookup {
     const ENTRY: u64 = 0;
     const FREE: u64 = 1;
     const CROWDED: u64 = 2;
@@ -46,7 +46,7 @@ struct Probing {
     base: u32,
     mask: u32,
     hash: Hash,
-    /// A [`Found`].
+    /// A [`SlotLookup`].
     found: u64,
 }
 
@@ -59,8 +59,8 @@ impl Turn for Probing {
         };
         self.found = match Slot(slot.load()).probe(self.hash) {
             Probe::Other => return ControlFlow::Continue(()),
-            Probe::Entry(entry) => Found::word(Found::ENTRY, entry),
-            Probe::Free => Found::word(Found::FREE, place),
+            Probe::Entry(entry) => SlotLookup::word(SlotLookup::ENTRY, entry),
+            Probe::Free => SlotLookup::word(SlotLookup::FREE, place),
         };
         ControlFlow::Break(())
     }
@@ -71,17 +71,17 @@ impl Turn for Probing {
 /// Through `repeat_anywhere` although the loop is short: what follows is then verified once, and not once for each probe
 /// that may end the search.
 #[inline(always)]
-pub(crate) fn find(map: &'static Array<Word>, base: u32, mask: u32, hash: Hash) -> Found {
+pub(crate) fn find(map: &'static Array<Word>, base: u32, mask: u32, hash: Hash) -> SlotLookup {
     let mut probing = Probing {
         map,
         base,
         mask,
         hash,
-        found: Found::word(Found::CROWDED, 0),
+        found: SlotLookup::word(SlotLookup::CROWDED, 0),
     };
     repeat_anywhere(PROBES, PROBES, &mut probing);
     // Hidden from the compiler, which would drop the number.
-    Found::from_word(black_box(probing.found))
+    SlotLookup::from_word(black_box(probing.found))
 }
 
 /// Makes a free slot lead from `hash` to `entry`, unless another CPU took it meanwhile.

@@ -10,7 +10,7 @@ use crate::{
         word::Word,
     },
     sample::counters,
-    store::index::{self, Found},
+    store::index::{self, SlotLookup},
 };
 use core::{hint::black_box, ops::ControlFlow};
 use profiler_common::{
@@ -100,7 +100,7 @@ impl<const WORDS: usize> Sealed<WORDS> {
     fn intern(&self, counters: &Counters, side: u32) -> Option<StackPosition> {
         let mask = config!(stack_index_mask);
         let found = index::find(&STACK_INDEX, side * (mask + 1), mask, self.hash);
-        if let Found::Entry(block) = found
+        if let SlotLookup::Entry(block) = found
             && self.is_at(side, block)
         {
             return Some(StackPosition::at(block));
@@ -109,8 +109,10 @@ impl<const WORDS: usize> Sealed<WORDS> {
         // A stack whose slot leads to another with the same tag, or whose slots are all taken, is found by position
         // only.
         match found {
-            Found::Free(slot) => index::claim(&STACK_INDEX, slot, self.hash, block),
-            Found::Entry(_) | Found::Crowded => counters::bump(counters, Counter::IndexCrowded),
+            SlotLookup::Free(slot) => index::claim(&STACK_INDEX, slot, self.hash, block),
+            SlotLookup::Entry(_) | SlotLookup::Crowded => {
+                counters::bump(counters, Counter::IndexCrowded)
+            }
         }
         Some(StackPosition::at(block))
     }

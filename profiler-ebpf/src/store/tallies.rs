@@ -9,7 +9,7 @@ use crate::{
         word::Word,
     },
     sample::counters,
-    store::index::{self, Found},
+    store::index::{self, SlotLookup},
 };
 use core::hint::black_box;
 use profiler_common::{
@@ -54,7 +54,7 @@ pub(crate) fn count(cpu_slot: u32, scratch: &Scratch, side: u32, weight: u64) ->
     let mask = config!(tally_index_mask);
     let base = side * config!(tally_capacity);
     let found = index::find(&TALLY_INDEX, side * (mask + 1), mask, hash);
-    if let Found::Entry(entry) = found
+    if let SlotLookup::Entry(entry) = found
         && let Some(tally) = TALLIES.get(base + entry)
         && has_key(tally, words)
     {
@@ -80,8 +80,10 @@ pub(crate) fn count(cpu_slot: u32, scratch: &Scratch, side: u32, weight: u64) ->
     tally.weight.store(weight);
     tally.count.store(1);
     match found {
-        Found::Free(slot) => index::claim(&TALLY_INDEX, slot, hash, entry as u32),
-        Found::Entry(_) | Found::Crowded => counters::bump(counters, Counter::IndexCrowded),
+        SlotLookup::Free(slot) => index::claim(&TALLY_INDEX, slot, hash, entry as u32),
+        SlotLookup::Entry(_) | SlotLookup::Crowded => {
+            counters::bump(counters, Counter::IndexCrowded)
+        }
     }
     Some(Counted::First)
 }

@@ -16,7 +16,7 @@ use crate::{
     walk::{
         code_index,
         mappings::{self, Mapping},
-        scratch::{FOUND, Found, KNOWN, Known},
+        scratch::{CachedCode, FOUND, KNOWN, ProcessCache},
     },
 };
 use profiler_common::{
@@ -26,7 +26,7 @@ use profiler_common::{
 
 /// Findings that are kept of the process whose stack is being walked.
 #[inline(always)]
-pub(crate) fn known(scratch: &'static Scratch) -> Option<&'static Known> {
+pub(crate) fn known(scratch: &'static Scratch) -> Option<&'static ProcessCache> {
     // From memory, so that the verifier treats all entries as one; the same for `current` below.
     let place = scratch.walk.place.load() as usize & (KNOWN - 1);
     scratch.walk.known.get(place)
@@ -38,7 +38,7 @@ pub(crate) fn look_up(
     cpu_slot: u32,
     scratch: &'static Scratch,
     address: u64,
-) -> Option<&'static Found> {
+) -> Option<&'static CachedCode> {
     let known = known(scratch)?;
     // Most callers are in the same mapping as their callees.
     let found = known
@@ -86,12 +86,12 @@ subprog! {
 fn find(
     scratch: &'static Scratch,
     space: u64,
-    found: &'static Found,
+    found: &'static CachedCode,
     address: u64,
 ) -> Option<Hash> {
     found.start.store(address);
     found.end.store(address.wrapping_add(1));
-    found.kind.store(Found::NOWHERE);
+    found.kind.store(CachedCode::NOWHERE);
     found.mapping_key.store(MappingKey::NONE.0);
     found.unreported.store(0);
     let mapping = mappings::find(space, scratch, address)?;
@@ -115,7 +115,7 @@ fn find(
     };
     found.mapping_key.store(mapping_key.0);
     if !config::has(Switches::UNWIND_ROWS) {
-        found.kind.store(Found::NO_TABLE);
+        found.kind.store(CachedCode::NO_TABLE);
         return None;
     }
     let (mut key, mut file) = (key, file);
@@ -143,11 +143,11 @@ fn find(
         }
         // Also memory that the kernel itself maps, other than the vDSO.
         None if is_memory || key.device == 0 => {
-            found.kind.store(Found::NO_TABLE);
+            found.kind.store(CachedCode::NO_TABLE);
             None
         }
         None => {
-            found.kind.store(Found::UNKNOWN);
+            found.kind.store(CachedCode::UNKNOWN);
             // Zero is no hash here.
             Some(Hash(file.0 | 1))
         }

@@ -16,7 +16,7 @@ use crate::{
     walk::{
         innermost::follows_call,
         runtime::{self, scratch::Chains},
-        scratch::{Guess, Known, Walk},
+        scratch::{Guess, ProcessCache, Walk},
         stack_memory::StackMemory,
     },
 };
@@ -25,7 +25,7 @@ use profiler_common::{
     abi::{CodeState, Fallbacks, FrameTag, FrameWord, MAX_USER_FRAMES, StackEnd, Switches},
     walk::{
         Memory,
-        guess::{MOST_WORDS, is_worthwhile, may_be_code},
+        guess::{MAX_WORDS, is_worthwhile, may_be_code},
         native::{Frame, Kept, Reached},
     },
 };
@@ -91,12 +91,12 @@ subprog! {
     /// Goes on from the next word that may be a return address, where a walk has ended before its root; or says how the
     /// walk ends.
     pub(crate) fn guess_caller(cpu_slot: u32, end: u64) -> ControlFlow<u64> {
-        Scratch::of(cpu_slot).map_or(ControlFlow::Break(end), |scratch| go_on(scratch, end))
+        Scratch::of(cpu_slot).map_or(ControlFlow::Break(end), |scratch| resume(scratch, end))
     }
 }
 
 #[inline(always)]
-fn go_on(scratch: &'static Scratch, end: u64) -> ControlFlow<u64> {
+fn resume(scratch: &'static Scratch, end: u64) -> ControlFlow<u64> {
     let (walk, chains) = (&scratch.walk, &scratch.chains);
     let guess = &walk.guess;
     let Some(known) = runtime::known(scratch) else {
@@ -140,7 +140,7 @@ fn go_on(scratch: &'static Scratch, end: u64) -> ControlFlow<u64> {
 
 /// Goes back to where the first search began.
 #[inline(always)]
-fn give_up(walk: &'static Walk, chains: &'static Chains, known: &Known) {
+fn give_up(walk: &'static Walk, chains: &'static Chains, known: &ProcessCache) {
     let guess = &walk.guess;
     walk.words.store(guess.first_words.load());
     runtime::scratch::go_back(chains, &guess.chains[0]);
@@ -159,7 +159,7 @@ fn try_next(walk: &'static Walk, guess: &Guess) -> bool {
         last: guess.last.load(),
         found: 0,
     };
-    repeat(MOST_WORDS as u32, &mut search);
+    repeat(MAX_WORDS as u32, &mut search);
     let Search { place, found, .. } = search;
     guess.place.store(place);
     guess.is_trying.store(1);

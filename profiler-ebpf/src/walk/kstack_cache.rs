@@ -80,7 +80,7 @@ pub(crate) fn lookup_kernel_stack() -> bool {
     let (registers, call) = task::way_in(&kept.address);
     // One word less than lies below the registers: that word is the first.
     let below = registers.wrapping_sub(address).wrapping_sub(8);
-    if below > LARGEST {
+    if below > MAX {
         // Another stack, or none.
         return false;
     }
@@ -110,7 +110,7 @@ pub(crate) fn lookup_kernel_stack() -> bool {
 }
 
 /// The size of kernel stacks is smaller (`THREAD_SIZE`).
-const LARGEST: u64 = 64 << 10;
+const MAX: u64 = 64 << 10;
 
 /// How much of a stack is looked at; the last word is none.
 const STACK_BYTES: u64 = (STACK_WORDS as u64 - 1) * 8;
@@ -164,7 +164,7 @@ fn insert(cpu_slot: u32) -> Option<()> {
     kept.ambiguous.store(0);
     repeat(STACK_WORDS as u32, &mut Search { kept, walked });
     kept.last.store(0);
-    repeat(frames as u32, &mut Place { kept, walked });
+    repeat(frames as u32, &mut IndexAddresses { kept, walked });
     // With only the tracepoint's own frames, every stack would match.
     if kept.ambiguous.load() != 0 || kept.last.load() == 0 {
         return None;
@@ -222,12 +222,12 @@ impl Turn for Search {
 
 /// Stores in which word each return address is, one frame a turn. All state between turns is in memory, where the verifier
 /// does not track it.
-struct Place {
+struct IndexAddresses {
     kept: &'static KernelStacks,
     walked: &'static [Word; KERNEL_SCRATCH_WORDS],
 }
 
-impl Turn for Place {
+impl Turn for IndexAddresses {
     #[inline(always)]
     fn turn(&mut self, index: u32) -> ControlFlow<()> {
         let Self { kept, walked } = self;

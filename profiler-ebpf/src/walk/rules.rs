@@ -15,7 +15,7 @@ use crate::{
 use core::ops::ControlFlow;
 use profiler_common::{
     abi::{
-        Fallbacks, How, PageRows, Row, Rule, SLAB_WORDS, StackEnd, Switches, TABLE_PAGE_BITS,
+        Fallbacks, How, PageRows, Rule, SLAB_WORDS, StackEnd, Switches, TABLE_PAGE_BITS, TableRow,
         slab_of,
     },
     walk::{
@@ -125,7 +125,7 @@ fn rule(pages: u32, address: u64) -> Option<Rule> {
 
 /// The row for the lowest bits of an address, among a page's rows.
 #[inline(always)]
-fn search(slab: &'static [Half; SLAB_WORDS], mut span: Span, low: u16) -> Row {
+fn search(slab: &'static [Half; SLAB_WORDS], mut span: Span, low: u16) -> TableRow {
     for _ in 0..MAX_NARROWINGS {
         let Some(middle) = span.middle() else { break };
         span = span.narrow(row(slab, middle), low);
@@ -134,9 +134,9 @@ fn search(slab: &'static [Half; SLAB_WORDS], mut span: Span, low: u16) -> Row {
 }
 
 #[inline(always)]
-fn row(slab: &'static [Half; SLAB_WORDS], place: u32) -> Row {
+fn row(slab: &'static [Half; SLAB_WORDS], place: u32) -> TableRow {
     let word = load(slab, place);
-    Row {
+    TableRow {
         low: word as u16,
         rule: (word >> 16) as u16,
     }

@@ -6,7 +6,7 @@
 
 mod code_owner;
 pub(crate) mod owned_code;
-pub(crate) mod rest;
+pub(crate) mod past_native;
 pub(crate) mod scratch;
 mod table;
 mod view;
@@ -22,7 +22,7 @@ use crate::{
     task,
     walk::{
         own_frames,
-        scratch::{KNOWN, Known},
+        scratch::{KNOWN, ProcessCache},
     },
 };
 use core::{hint::black_box, ops::ControlFlow};
@@ -39,13 +39,13 @@ use table::{
 use view::{File, View};
 
 /// Steps of one walk along chains, at most: forged memory must not hold up the CPU.
-const MOST_STEPS: u64 = 4 * MAX_USER_FRAMES as u64;
+const MAX_STEPS: u64 = 4 * MAX_USER_FRAMES as u64;
 
 /// The native walk has no caller of the frame.
 const NO_CALLER: u64 = 2;
 
 /// The most turns of a walk that take steps along chains: one more of each runtime tells that there were too many.
-pub(crate) const TURNS: u32 = MOST_STEPS as u32 + RUNTIME_KINDS as u32;
+pub(crate) const TURNS: u32 = MAX_STEPS as u32 + RUNTIME_KINDS as u32;
 
 /// Whether an interpreter's frames are being shown.
 #[inline(always)]
@@ -55,7 +55,7 @@ pub(crate) fn is_pending(scratch: &'static Scratch) -> bool {
 
 /// Shows the next of an interpreter's frames.
 #[inline(always)]
-pub(crate) fn go_on(cpu_slot: u32) -> ControlFlow<u64> {
+pub(crate) fn resume(cpu_slot: u32) -> ControlFlow<u64> {
     match Scratch::of(cpu_slot) {
         Some(scratch) => step_of(scratch.chains.pending.load().wrapping_sub(1), cpu_slot),
         None => ControlFlow::Break(StackEnd::Truncated as u64),
@@ -84,7 +84,7 @@ pub(crate) fn enter(
         && is_pending(scratch)
     {
         // Many levels are of one frame: this saves a turn.
-        go_on(cpu_slot)?;
+        resume(cpu_slot)?;
     }
     outcome
 }
@@ -150,7 +150,7 @@ fn meet(scratch: &'static Scratch) -> Option<(u32, u64)> {
 
 /// Recent findings in the process.
 #[inline(always)]
-pub(crate) fn known(scratch: &'static Scratch) -> Option<&'static Known> {
+pub(crate) fn known(scratch: &'static Scratch) -> Option<&'static ProcessCache> {
     scratch
         .walk
         .known
@@ -159,7 +159,7 @@ pub(crate) fn known(scratch: &'static Scratch) -> Option<&'static Known> {
 
 /// Whether a runtime was met in the process that [makes code](Chain::MAKES_CODE).
 #[inline(always)]
-pub(crate) fn makes_code(known: &Known) -> bool {
+pub(crate) fn makes_code(known: &ProcessCache) -> bool {
     let descriptor = known.runtime.load() as u32;
     descriptor != 0
         && RUNTIMES.get(descriptor).is_some_and(|words| {
@@ -407,7 +407,7 @@ fn take_step<R: Chain>(view: &View, kind: RuntimeKind) -> ControlFlow<()> {
     let chains = &scratch.chains;
     let steps = chains.steps.load();
     chains.steps.store(steps.wrapping_add(1));
-    let frame = if steps < MOST_STEPS {
+    let frame = if steps < MAX_STEPS {
         R::step(view, view)
     } else {
         ChainFrame::broken()

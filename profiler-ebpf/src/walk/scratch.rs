@@ -29,14 +29,14 @@ pub(crate) struct Walk {
     /// Which of `known` is the process's.
     pub(crate) place: Word,
     /// Recent findings in the memory of several processes.
-    pub(crate) known: [Known; KNOWN],
+    pub(crate) known: [ProcessCache; KNOWN],
     /// How often the index of code had changed when the walk began.
     pub(crate) code_changes: Word,
     /// Not zero where firings find programs at the first instruction of a function.
     pub(crate) at_entry: Word,
     /// Rules that were found lately, each at the place that its address has.
     pub(crate) rules: [Remembered; REMEMBERED],
-    /// The number of what lies where in the process's memory; see [`Known::memory_state`].
+    /// The number of what lies where in the process's memory; see [`ProcessCache::memory_state`].
     pub(crate) memory_state: Word,
     /// The last number given.
     pub(crate) memory_states: Word,
@@ -168,7 +168,7 @@ pub(crate) struct ReturnRules(pub(crate) [ReturnRule; 2]);
 #[repr(C, align(32))]
 pub(crate) struct ReturnRule {
     pub(crate) address: Word,
-    /// See [`Known::memory_state`]; zero if there is no rule here yet.
+    /// See [`ProcessCache::memory_state`]; zero if there is no rule here yet.
     pub(crate) memory_state: Word,
     /// A [plain](profiler_common::abi::Rule::is_plain) one, or [`KNOWN_FUNCTION`](Self::KNOWN_FUNCTION).
     pub(crate) rule: Word,
@@ -189,7 +189,7 @@ pub(crate) const FOUND: usize = 4;
 
 /// Recent findings in the memory of one process.
 #[repr(C)]
-pub(crate) struct Known {
+pub(crate) struct ProcessCache {
     /// Which process, and which state of its mappings and of the index of code; see
     /// [`crate::walk::code_cache::refresh`].
     pub(crate) stamp: [Word; 4],
@@ -210,10 +210,10 @@ pub(crate) struct Known {
     /// How many searches for return addresses found nothing, one after the other; see [`crate::walk::guess`].
     pub(crate) fruitless: Word,
     /// The last answers.
-    pub(crate) found: [Found; FOUND],
+    pub(crate) found: [CachedCode; FOUND],
 }
 
-impl Known {
+impl ProcessCache {
     /// The number of the state of the process's mappings, as [`crate::walk::mappings::changes`] has it.
     #[inline(always)]
     pub(crate) fn changes(&self) -> u64 {
@@ -236,7 +236,7 @@ impl Known {
 
 /// Cached answer for the addresses of one range: the code there.
 #[repr(C)]
-pub(crate) struct Found {
+pub(crate) struct CachedCode {
     pub(crate) start: Word,
     pub(crate) end: Word,
     /// Distance from an address to the object's own: own = address + shift.
@@ -250,7 +250,7 @@ pub(crate) struct Found {
     pub(crate) unreported: Word,
 }
 
-impl Found {
+impl CachedCode {
     /// No code.
     pub(crate) const NOWHERE: u64 = 0;
     /// Code without rows.
@@ -259,7 +259,7 @@ impl Found {
     pub(crate) const UNKNOWN: u64 = 1 << 35;
 }
 
-impl Found {
+impl CachedCode {
     /// Whether it says what lies at an address.
     #[inline(always)]
     pub(crate) fn holds(&self, address: u64) -> bool {

@@ -16,8 +16,8 @@ use crate::{
     sample::context::SampleContext,
     task::{self, UserMode},
     walk::{
-        code_cache, frame_pointers, guess, innermost, return_rules, rules, runtime, scratch::Found,
-        stack_memory::StackMemory,
+        code_cache, frame_pointers, guess, innermost, return_rules, rules, runtime,
+        scratch::CachedCode, stack_memory::StackMemory,
     },
 };
 use core::{hint::black_box, ops::ControlFlow};
@@ -28,7 +28,7 @@ use profiler_common::{
     },
     intern::Hash,
     walk::{
-        guess::{MOST_WORDS, MOST_WORDS_OF_LEAF},
+        guess::{MAX_WORDS, MAX_WORDS_OF_LEAF},
         native::{Frame, Reached},
     },
 };
@@ -70,7 +70,7 @@ impl UserWalk {
     #[inline(always)]
     fn step(&self) -> ControlFlow<u64> {
         if config::has(Switches::RUNTIMES) && runtime::is_pending(self.scratch) {
-            return runtime::go_on(self.cpu_slot);
+            return runtime::resume(self.cpu_slot);
         }
         if self.scratch.walk.memory_state.load() != 0 && !self.is_trying() {
             if config::has(Switches::RUNTIMES) {
@@ -106,7 +106,7 @@ impl UserWalk {
         if self.is_trying() {
             return guess::settle(self.scratch, place, kind, address);
         }
-        if kind == Found::NOWHERE {
+        if kind == CachedCode::NOWHERE {
             // Not noted: where no code is, there was no call. That goes for the first frame, too: the
             // process is ending, or becoming another program, and its memory is gone.
             return end(StackEnd::Implausible);
@@ -150,22 +150,22 @@ impl UserWalk {
         place: &Word,
         index: u32,
         frame: &Frame,
-        found: &'static Found,
+        found: &'static CachedCode,
         address: u64,
     ) -> ControlFlow<u64> {
         match found.kind.load() {
-            Found::UNKNOWN => end(StackEnd::NotLoaded),
-            Found::NO_TABLE
+            CachedCode::UNKNOWN => end(StackEnd::NotLoaded),
+            CachedCode::NO_TABLE
                 if config::has(Switches::RUNTIMES)
                     && runtime::owned_code::leave(self.cpu_slot, self.scratch, index == 0) =>
             {
                 ControlFlow::Continue(())
             }
-            Found::NO_TABLE if config::has(Switches::FRAME_POINTERS) => {
-                self.note_in_doubt(frame, MOST_WORDS);
+            CachedCode::NO_TABLE if config::has(Switches::FRAME_POINTERS) => {
+                self.note_in_doubt(frame, MAX_WORDS);
                 self.by_frame_pointer(frame)
             }
-            Found::NO_TABLE => end(StackEnd::NoRow),
+            CachedCode::NO_TABLE => end(StackEnd::NoRow),
             state if !CodeState(state).has_table() => end(StackEnd::NotLoaded),
             table => match rules::find_rule(
                 self.cpu_slot,
@@ -203,7 +203,7 @@ impl UserWalk {
                     self.announce_gap(table, address);
                     if config::has(Switches::FRAME_POINTERS) {
                         if index == 0 {
-                            self.note_in_doubt(frame, MOST_WORDS_OF_LEAF);
+                            self.note_in_doubt(frame, MAX_WORDS_OF_LEAF);
                         }
                         self.leave_gap(frame)
                     } else {
@@ -405,7 +405,7 @@ fn native(cpu_slot: u32, scratch: &'static Scratch) {
     if config::has(Switches::GUESS) {
         guess::finish(scratch);
     }
-    if config::has(Switches::RUNTIMES) && runtime::rest::has_rest(scratch) {
-        runtime::rest::show_rest(cpu_slot);
+    if config::has(Switches::RUNTIMES) && runtime::past_native::has_frames(scratch) {
+        runtime::past_native::show_frames(cpu_slot);
     }
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The largest file that is read.
-const MOST_BYTES: u64 = 16 << 20;
+const MAX_BYTES: u64 = 16 << 20;
 
 /// Where the files of the host are: here, or in the root directory of the first process where that is the host's.
 const ROOTS: &[&str] = &["/", "/proc/1/root"];
@@ -215,7 +215,7 @@ fn json(path: &Path) -> Option<Value> {
 fn contents(path: &Path) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let file = RegularFile::open(path).ok()?.file;
-    file.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
+    file.take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
     Some(bytes)
 }
 

@@ -14,7 +14,7 @@ const CONTROLLERS: &[&str] = &[
 ];
 
 /// No machine has so many cgroups, and a hierarchy is no reason to read for minutes.
-const MOST_DIRECTORIES: usize = 100_000;
+const MAX_DIRECTORIES: usize = 100_000;
 
 /// The kind of a hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,7 +126,7 @@ impl Hierarchy {
                 continue;
             };
             found.push((metadata.ino(), self.path(&below), below.clone()));
-            if found.len() == MOST_DIRECTORIES {
+            if found.len() == MAX_DIRECTORIES {
                 break;
             }
             let entries = fs::read_dir(&directory).into_iter().flatten().flatten();

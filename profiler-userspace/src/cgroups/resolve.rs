@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// So many names are listed in a refusal.
-const MOST_NAMES: usize = 8;
+const MAX_NAMES: usize = 8;
 
 /// Names that are less alike are not near.
 const NEAR: f64 = 0.7;
@@ -144,7 +144,7 @@ fn refusal(wanted: &[CgroupPattern], there: &[(u64, Arc<Cgroup>)]) -> String {
     scored.sort_by(|left, right| right.0.total_cmp(&left.0));
     let near = scored.iter().filter(|(score, _)| *score >= NEAR).count();
     let shown = if near > 0 { near } else { scored.len() };
-    let shown: Vec<&str> = scored[..shown.min(MOST_NAMES)]
+    let shown: Vec<&str> = scored[..shown.min(MAX_NAMES)]
         .iter()
         .map(|(_, name)| name.as_str())
         .collect();

@@ -10,7 +10,7 @@ use anyhow::{Result, bail, ensure};
 use std::time::Duration;
 
 /// The windows of a flame chart that is recorded, unless told otherwise.
-const USUAL: Duration = Duration::from_millis(50);
+const DEFAULT: Duration = Duration::from_millis(50);
 
 /// Each window costs a drain.
 const SHORTEST: Duration = Duration::from_millis(10);
@@ -38,7 +38,7 @@ fn resolution(text: &str) -> Result<Duration, String> {
 impl ChartArgs {
     /// How long windows are that are recorded; none for what is usual.
     pub(super) fn recorded(&self) -> Option<Duration> {
-        self.resolution.or(self.flamechart.then_some(USUAL))
+        self.resolution.or(self.flamechart.then_some(DEFAULT))
     }
 
     /// Refuses what cannot be drawn or divided.

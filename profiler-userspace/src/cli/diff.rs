@@ -5,7 +5,7 @@
 use super::flags::{CgroupArgs, NameArgs, SELECTING, SelectArgs};
 use super::{plan, value};
 use crate::clock::Between;
-use crate::diff::{Condition, Wanted};
+use crate::diff::{Condition, DiffOptions};
 use crate::output::{CalleeOrder, DiffFormat, MinWidth, Style, TextStyle};
 use crate::plan::{DiffOutput, Diffing, Verbosity};
 use crate::profile::select::Selection;
@@ -115,7 +115,7 @@ pub(super) fn build(args: DiffArgs) -> Result<Diffing> {
             cgroups: args.cgroups.patterns(),
             ..args.select.selection()
         },
-        wanted: Wanted {
+        options: DiffOptions {
             absolute: args.absolute,
             assume_independent: args.assume_independent,
         },
@@ -238,7 +238,7 @@ mod tests {
             "b",
         ])
         .unwrap();
-        assert_eq!((one.conditions.len(), one.wanted.absolute), (2, true));
+        assert_eq!((one.conditions.len(), one.options.absolute), (2, true));
         let all = parse(&["a", "b", "--minwidth", "0"]).unwrap();
         assert!(all.style.minwidth.is_zero());
     }

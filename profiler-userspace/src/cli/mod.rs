@@ -181,7 +181,7 @@ fn service(args: service::ServiceArgs, stdout_is_terminal: bool) -> Result<Task,
     if service.with_off_cpu {
         // A budget says by itself how many.
         let is_bounded = record.running.max_overhead.is_some();
-        let period = (!is_bounded).then_some(service::USUAL_WAIT_PERIOD);
+        let period = (!is_bounded).then_some(service::DEFAULT_WAIT_PERIOD);
         record.off_cpu.set_beside(period);
     }
     if !record.command.is_empty() {
@@ -191,7 +191,7 @@ fn service(args: service::ServiceArgs, stdout_is_terminal: bool) -> Result<Task,
     }
     let plan = service.service(record.window.take()).and_then(|service| {
         if record.takes_samples()? {
-            record.sampling.settle_rate(service::USUAL_HZ);
+            record.sampling.settle_rate(service::DEFAULT_HZ);
         }
         plan::build(record, stdout_is_terminal, Some(service))
     });

@@ -1,6 +1,6 @@
 //! The flags about waiting.
 //!
-//! In: what was typed. Out: which waits are [`Asked`] for, or a sentence about flags that do not go together. Never:
+//! In: what was typed. Out: which waits are [`WaitSelection`] for, or a sentence about flags that do not go together. Never:
 //! looks at the machine.
 
 use super::flags::first_given;
@@ -60,7 +60,7 @@ pub(super) struct OffCpuArgs {
 
 /// Which waits are to be recorded.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum WaitSelection {
     /// None.
     Nothing,
     /// These, and nothing else.
@@ -84,7 +84,7 @@ impl OffCpuArgs {
     }
 
     /// The waits that the flags ask for; an error where flags do not go together.
-    pub(super) fn asked(&self) -> Result<Asked> {
+    pub(super) fn asked(&self) -> Result<WaitSelection> {
         let wakers = self.wakers()?;
         if self.wall {
             return self.wall();
@@ -92,7 +92,7 @@ impl OffCpuArgs {
         if !self.off_cpu && wakers == Wakers::None && !self.is_beside() {
             return match self.first_flag() {
                 Some(flag) => bail!("{flag} is about times off the CPU; add --off-cpu"),
-                None => Ok(Asked::Nothing),
+                None => Ok(WaitSelection::Nothing),
             };
         }
         let waits = Waits {
@@ -118,9 +118,9 @@ impl OffCpuArgs {
             waits.longest.as_micros()
         );
         Ok(if self.is_beside() {
-            Asked::Beside(waits)
+            WaitSelection::Beside(waits)
         } else {
-            Asked::Alone(waits)
+            WaitSelection::Alone(waits)
         })
     }
 
@@ -159,13 +159,13 @@ impl OffCpuArgs {
         Ok(wakers)
     }
 
-    fn wall(&self) -> Result<Asked> {
+    fn wall(&self) -> Result<WaitSelection> {
         if let Some(flag) = self.first_narrowing_flag() {
             bail!(
                 "{flag} leaves out some of the time, and --wall shows all of it; use --off-cpu with {flag}"
             );
         }
-        Ok(Asked::Wall(Wall {
+        Ok(WaitSelection::Wall(Wall {
             waits: Waits {
                 reasons: self.reasons,
                 ..Waits::default()

@@ -11,10 +11,10 @@ use crate::plan::PerfEvent;
 use crate::plan::PerfEventKind::{self, Hardware, HardwareCache, Raw, Software};
 
 /// Canonical name, other names for it, family, number.
-type Row = (&'static str, &'static [&'static str], PerfEventKind, u64);
+type EventNames = (&'static str, &'static [&'static str], PerfEventKind, u64);
 
 /// Left out: `dummy` and `bpf-output`, which never count anything.
-const NAMED: &[Row] = &[
+const NAMED: &[EventNames] = &[
     ("cycles", &["cpu-cycles"], Hardware, 0),
     ("instructions", &[], Hardware, 1),
     ("cache-references", &[], Hardware, 2),

@@ -11,7 +11,7 @@ use anyhow::{Result, anyhow, bail, ensure};
 
 use super::event_spec::EventSpec;
 use super::flags::{LookArgs, NameArgs, OutputArgs};
-use super::off_cpu::Asked;
+use super::off_cpu::WaitSelection;
 use super::record::{RecordArgs, SamplingArgs, ScopeArgs, StackArgs};
 use super::value::{self, Ids, shell_word};
 use crate::debuginfod::Servers;
@@ -60,8 +60,8 @@ pub(super) fn build(
     } = args;
     let asked = off_cpu.asked()?;
     let (mut probe, beside) = match asked {
-        Asked::Nothing => (Probe::OnCpu, None),
-        Asked::Alone(waits) => {
+        WaitSelection::Nothing => (Probe::OnCpu, None),
+        WaitSelection::Alone(waits) => {
             let asked = match waits.wakers {
                 Wakers::None => "--off-cpu",
                 Wakers::Alone => "--wakeup",
@@ -70,11 +70,11 @@ pub(super) fn build(
             refusal::with_off_cpu(asked, &sampling, &scope, &stacks)?;
             (Probe::OffCpu(waits), None)
         }
-        Asked::Beside(waits) => {
+        WaitSelection::Beside(waits) => {
             refusal::with_waits_beside(&waits, &scope, &stacks)?;
             (Probe::OnCpu, Some(waits))
         }
-        Asked::Wall(wall) => {
+        WaitSelection::Wall(wall) => {
             refusal::with_wall(&scope, &stacks)?;
             (Probe::Wall(wall), None)
         }

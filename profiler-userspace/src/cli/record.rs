@@ -5,7 +5,7 @@
 
 use super::chart::ChartArgs;
 use super::flags::{CgroupArgs, LookArgs, NameArgs, OutputArgs, SelectArgs, cgroup_part};
-use super::off_cpu::{Asked, OffCpuArgs};
+use super::off_cpu::{OffCpuArgs, WaitSelection};
 use super::{calls, event_spec, perf_event, value};
 use crate::plan::CallGraph;
 use crate::profile::cgroup::CgroupPart;
@@ -65,7 +65,7 @@ pub(super) struct RecordArgs {
 impl RecordArgs {
     /// Whether samples are taken at a rate, alone or beside something else; an error where flags do not go together.
     pub(super) fn takes_samples(&self) -> Result<bool> {
-        let is_sampled = !matches!(self.off_cpu.asked()?, Asked::Alone(_));
+        let is_sampled = !matches!(self.off_cpu.asked()?, WaitSelection::Alone(_));
         Ok(is_sampled && self.calls.probe()?.is_none())
     }
 }

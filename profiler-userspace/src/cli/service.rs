@@ -21,22 +21,22 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long windows are unless said.
-const USUAL_INTERVAL: Duration = Duration::from_secs(10);
+const DEFAULT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Samples a second on each CPU unless said.
-pub(super) const USUAL_HZ: u64 = 19;
+pub(super) const DEFAULT_HZ: u64 = 19;
 
 /// About one wait of each thread is recorded in so long beside samples, unless said.
-pub(super) const USUAL_WAIT_PERIOD: Duration = Duration::from_millis(10);
+pub(super) const DEFAULT_WAIT_PERIOD: Duration = Duration::from_millis(10);
 
 /// Room for windows that wait for a server unless said, in mebibytes.
-const USUAL_SPOOL_MIB: u32 = 256;
+const DEFAULT_SPOOL_MIB: u32 = 256;
 
 /// Room for tables unless said, in mebibytes.
-const USUAL_STORE_MIB: u32 = 4096;
+const DEFAULT_STORE_MIB: u32 = 4096;
 
 /// How long tables are kept unless said.
-const USUAL_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
+const DEFAULT_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -164,15 +164,15 @@ impl ServiceFlags {
             !destinations.is_empty() || self.store.is_some(),
             "there is nowhere to send to; name a server with --otlp URL, --pyroscope URL or --parca URL, or a folder with --store DIR"
         );
-        let interval = interval.unwrap_or(USUAL_INTERVAL);
+        let interval = interval.unwrap_or(DEFAULT_INTERVAL);
         ensure!(
             self.store.is_none() || interval <= HOUR,
             "--store keeps hours, and windows of --window {} s are longer",
             interval.as_secs()
         );
         let limits = store::Limits {
-            age: self.store_age.unwrap_or(USUAL_AGE),
-            bytes: u64::from(self.store_size.unwrap_or(USUAL_STORE_MIB)) << 20,
+            age: self.store_age.unwrap_or(DEFAULT_AGE),
+            bytes: u64::from(self.store_size.unwrap_or(DEFAULT_STORE_MIB)) << 20,
         };
         Ok(Service {
             interval,
@@ -180,7 +180,7 @@ impl ServiceFlags {
             store: self.store.map(|folder| (folder, limits)),
             limits: Limits {
                 folder: self.spool,
-                bytes: u64::from(self.spool_size.unwrap_or(USUAL_SPOOL_MIB)) << 20,
+                bytes: u64::from(self.spool_size.unwrap_or(DEFAULT_SPOOL_MIB)) << 20,
             },
             tls: Tls {
                 ca: self.ca,

@@ -2,7 +2,7 @@
 //!
 //! In: nothing. Out: the flags, as clap reads them, their help, and what they mean for outputs.
 
-use crate::output::{Format, LEAST_COLUMNS, Peek, TextStyle};
+use crate::output::{Format, MIN_COLUMNS, Peek, TextStyle};
 use crate::plan::Output;
 use std::ffi::OsString;
 
@@ -28,8 +28,8 @@ pub(super) struct TextArgs {
 fn columns(text: &str) -> Result<usize, String> {
     let columns = text.parse().ok();
     columns
-        .filter(|columns| *columns >= LEAST_COLUMNS)
-        .ok_or_else(|| format!("give {LEAST_COLUMNS} or more"))
+        .filter(|columns| *columns >= MIN_COLUMNS)
+        .ok_or_else(|| format!("give {MIN_COLUMNS} or more"))
 }
 
 fn percent(text: &str) -> Result<f64, String> {

@@ -258,9 +258,9 @@ pub(super) fn age(text: &str) -> Result<Duration, String> {
 /// The memory of a recording, in MiB: no less than one takes that names a few programs.
 pub(super) fn all_memory(text: &str) -> Result<u32, String> {
     match mebibytes(text)? {
-        mebibytes if mebibytes < MemoryLimits::LEAST_MIB => Err(format!(
+        mebibytes if mebibytes < MemoryLimits::MIN_MIB => Err(format!(
             "not enough to name programs; use {} or more",
-            MemoryLimits::LEAST_MIB
+            MemoryLimits::MIN_MIB
         )),
         mebibytes => Ok(mebibytes),
     }
@@ -279,13 +279,13 @@ pub(super) fn share_of_cpu(text: &str) -> Result<f64, String> {
 
 /// An amount of memory for naming.
 pub(super) fn symbol_memory(text: &str) -> Result<SymbolMemory, String> {
-    const LEAST: u32 = SymbolMemory::LEAST_MIB;
+    const MIN: u32 = SymbolMemory::MIN_MIB;
     match text.parse::<u32>() {
-        Ok(mebibytes) if mebibytes >= LEAST => Ok(SymbolMemory {
+        Ok(mebibytes) if mebibytes >= MIN => Ok(SymbolMemory {
             bytes: u64::from(mebibytes) << 20,
         }),
         Ok(_) => Err(format!(
-            "symbolizing needs {LEAST} or more; the default is 256"
+            "symbolizing needs {MIN} or more; the default is 256"
         )),
         Err(_) => Err("not an amount of memory; use a whole number of MiB, such as 256".to_owned()),
     }

@@ -28,7 +28,7 @@ const MAX_WINDOW_BYTES: u64 = 4096;
 const MARGIN: u64 = 96;
 
 /// The most padding that compilers and linkers put between functions, in bytes.
-const MOST_PADDING: usize = 64;
+const MAX_PADDING: usize = 64;
 
 /// At so many places before an address a function is supposed to begin, until one proves right.
 const MAX_TRIES: usize = 6;
@@ -104,7 +104,7 @@ impl<'f> Functions<'f> {
     pub(crate) fn end_of_stacks(&self, address: u64, gap: &Range<u64>) -> Option<EndOfStacks> {
         let is_end = gap.end.checked_sub(1) == Some(address);
         let size = usize::try_from(gap.end.saturating_sub(gap.start));
-        let size = size.ok().filter(|size| is_end && *size <= MOST_PADDING);
+        let size = size.ok().filter(|size| is_end && *size <= MAX_PADDING);
         let padding = size.map(|size| self.image.bytes(gap.start, size));
         let is_behind_padding =
             padding.is_some_and(|padding| !padding.is_empty() && is_padding(&padding, gap.start));

@@ -14,7 +14,7 @@ use std::ops::Range;
 const SECTIONS: [&[u8]; 4] = [b".plt", b".plt.sec", b".plt.got", b".iplt"];
 
 /// A stub's size in bytes where its section does not say it.
-const USUAL_BYTES: u64 = 16;
+const DEFAULT_BYTES: u64 = 16;
 
 /// The size in bytes of the stubs that linkers make smaller.
 const SMALL_BYTES: u64 = 8;
@@ -37,7 +37,7 @@ pub(super) fn stubs(
             let part = Part::from(section);
             let entry = match section.sh_entsize.get(Little) {
                 SMALL_BYTES => SMALL_BYTES,
-                _ => USUAL_BYTES,
+                _ => DEFAULT_BYTES,
             };
             Some((part.addresses(), part.offset, entry))
         })

@@ -5,7 +5,7 @@
 
 use super::comparison::Comparison;
 use super::family::Family;
-use super::model::{Change, Function, Quantity, Side, Sight, Verdict, Wanted};
+use super::model::{Change, DiffOptions, Function, Quantity, Side, Sight, Verdict};
 use super::nodes::Nodes;
 use super::rows::{Rows, quantity_of_time, seconds};
 use super::shift;
@@ -40,7 +40,10 @@ pub enum CompareError {
 ///
 /// # Errors
 /// When the profiles cannot be compared as wanted.
-pub fn compare(profiles: [Vec<Profile>; 2], wanted: Wanted) -> Result<Comparison, CompareError> {
+pub fn compare(
+    profiles: [Vec<Profile>; 2],
+    options: DiffOptions,
+) -> Result<Comparison, CompareError> {
     let all = || profiles.iter().flatten();
     let unit = all()
         .next()
@@ -60,16 +63,16 @@ pub fn compare(profiles: [Vec<Profile>; 2], wanted: Wanted) -> Result<Comparison
     }
     let has_times = all().all(|profile| !profile.windows.is_empty() && seconds(profile) > 0.0);
     let quantity = match (&unit, has_times) {
-        (_, false) if wanted.absolute => return Err(CompareError::NoTimes),
+        (_, false) if options.absolute => return Err(CompareError::NoTimes),
         (Unit::Nanoseconds, true) => Quantity::Time,
-        (_, true) if wanted.absolute => quantity_of_time(all(), &unit),
+        (_, true) if options.absolute => quantity_of_time(all(), &unit),
         _ => Quantity::Share,
     };
     let seconds =
         has_times.then(|| [0, 1].map(|side| profiles[side].iter().map(seconds).sum::<f64>()));
     let whole = has_times.then(|| whole(&profiles, &unit));
     Ok(comparison(
-        Rows::new(profiles, &unit, quantity, wanted),
+        Rows::new(profiles, &unit, quantity, options),
         (seconds, whole),
     ))
 }

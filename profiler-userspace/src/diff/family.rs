@@ -4,9 +4,9 @@
 //! windows are mixed.
 
 use super::model::{Change, Tests, Verdict};
-use super::rows::{Row, Rows};
+use super::rows::{DiffRow, Rows};
 use super::stats::permutation::Permutations;
-use super::stats::{ALPHA, LEAST_SAMPLES, family};
+use super::stats::{ALPHA, MIN_SAMPLES, family};
 use foldhash::HashMap;
 use foldhash::fast::RandomState;
 use std::hash::BuildHasher as _;
@@ -43,9 +43,9 @@ impl<'a> Family<'a> {
     }
 
     /// Adds a thing.
-    pub(super) fn add(&mut self, row: &Row) {
+    pub(super) fn add(&mut self, row: &DiffRow) {
         let samples = row.samples[0].saturating_add(row.samples[1]);
-        let test = match samples >= LEAST_SAMPLES {
+        let test = match samples >= MIN_SAMPLES {
             true => self.test(row),
             false => UNTESTED,
         };
@@ -53,7 +53,7 @@ impl<'a> Family<'a> {
     }
 
     /// The number of a thing's test.
-    fn test(&mut self, row: &Row) -> u32 {
+    fn test(&mut self, row: &DiffRow) -> u32 {
         let bits = |values: &Vec<f64>| values.iter().map(|value| value.to_bits()).collect();
         let bits: [Vec<u64>; 2] = row.values.each_ref().map(bits);
         let key = [0, 1].map(|at| self.hashers[at].hash_one((&bits, row.samples)));
@@ -127,7 +127,7 @@ impl Judged {
     }
 
     /// The change of that thing, whose row this is.
-    pub(super) fn change(&self, thing: usize, row: &Row, rows: &Rows) -> Change {
+    pub(super) fn change(&self, thing: usize, row: &DiffRow, rows: &Rows) -> Change {
         let estimate = rows.estimate(row);
         let difference = estimate.change();
         let test = self.tests[thing];

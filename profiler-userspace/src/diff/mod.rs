@@ -25,6 +25,6 @@ pub use compare::{CompareError, compare};
 pub use comparison::Comparison;
 pub use condition::{Answer, Condition, Outcome, ParseError};
 pub use matching::Class;
-pub use model::{Change, Function, Node, Quantity, Side, Sight, Tests, Verdict, Wanted};
+pub use model::{Change, DiffOptions, Function, Node, Quantity, Side, Sight, Tests, Verdict};
 pub use nodes::Nodes;
 pub use whole::Whole;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// How two sides are to be compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct DiffOptions {
     /// For each second instead of parts of everything.
     pub absolute: bool,
     /// Takes samples for independent where the recordings do not say how much they vary.

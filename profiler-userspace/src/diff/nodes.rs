@@ -5,7 +5,7 @@
 
 use super::family::{Family, Judged};
 use super::model::{Node, Tests, Verdict};
-use super::rows::{Row, Rows};
+use super::rows::{DiffRow, Rows};
 use foldhash::HashMap;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub struct Nodes {
     /// Where what moved came from, or went.
     moved: HashMap<u32, Arc<str>>,
     /// Room for the row of a node.
-    row: RefCell<Row>,
+    row: RefCell<DiffRow>,
 }
 
 impl Nodes {

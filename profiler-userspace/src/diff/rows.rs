@@ -4,7 +4,7 @@
 //! length and rate: values are parts of everything, or for each second.
 
 use super::entries::{Entry, NameIndex, Tree};
-use super::model::{Quantity, Wanted};
+use super::model::{DiffOptions, Quantity};
 use super::stats::estimate::{Clusters, Estimate, Measure, Sides, Thing};
 use super::stats::series::Series;
 use crate::profile::{Profile, Unit, WindowTotals};
@@ -12,14 +12,14 @@ use std::num::NonZeroU64;
 
 /// A thing by side and window.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
+pub(super) struct DiffRow {
     pub(super) values: [Vec<f64>; 2],
     pub(super) samples: [u64; 2],
     pub(super) weights: [u64; 2],
     lone: [u64; 2],
 }
 
-impl Row {
+impl DiffRow {
     /// Is of nothing again.
     pub(super) fn clear(&mut self) {
         for values in &mut self.values {
@@ -47,7 +47,7 @@ impl Rows {
         profiles: [Vec<Profile>; 2],
         unit: &Unit,
         quantity: Quantity,
-        wanted: Wanted,
+        options: DiffOptions,
     ) -> Self {
         let series = [0, 1].map(|side| {
             let windows: Vec<Vec<f64>> = (profiles[side].iter())
@@ -71,14 +71,14 @@ impl Rows {
             tree: Tree::new(profiles),
             unit: unit.clone(),
             quantity,
-            claims: sides.can_tell() || wanted.assume_independent,
+            claims: sides.can_tell() || options.assume_independent,
             sides,
             factors,
         }
     }
 
-    pub(super) fn row(&self) -> Row {
-        Row {
+    pub(super) fn row(&self) -> DiffRow {
+        DiffRow {
             values: [0, 1].map(|side| vec![0.0; self.factors[side].len()]),
             samples: [0; 2],
             weights: [0; 2],
@@ -86,7 +86,7 @@ impl Rows {
         }
     }
 
-    pub(super) fn add(&self, row: &mut Row, entry: &Entry) {
+    pub(super) fn add(&self, row: &mut DiffRow, entry: &Entry) {
         let (side, window) = (entry.side(), entry.window as usize);
         let factor = self.factors[side][window];
         row.values[side][window] += entry.weight as f64 * factor;
@@ -96,9 +96,9 @@ impl Rows {
     }
 
     /// Functions by name: what was counted in them, and in what they called.
-    pub(super) fn functions(&self) -> Vec<(NameIndex, [Row; 2])> {
+    pub(super) fn functions(&self) -> Vec<(NameIndex, [DiffRow; 2])> {
         let names = &self.tree.names;
-        let mut rows: Vec<Option<[Row; 2]>> = vec![None; names.len()];
+        let mut rows: Vec<Option<[DiffRow; 2]>> = vec![None; names.len()];
         let mut seen: Vec<NameIndex> = Vec::new();
         // For each name the last own node that was met below it, plus one.
         let mut met: Vec<u32> = vec![0; names.len()];
@@ -130,7 +130,7 @@ impl Rows {
     }
 
     /// The row of a node with all that it called.
-    pub(super) fn fill(&self, node: usize, row: &mut Row) {
+    pub(super) fn fill(&self, node: usize, row: &mut DiffRow) {
         row.clear();
         for entry in self.tree.below(node) {
             self.add(row, entry);
@@ -138,7 +138,7 @@ impl Rows {
     }
 
     /// The change of a thing.
-    pub(super) fn estimate(&self, row: &Row) -> Estimate {
+    pub(super) fn estimate(&self, row: &DiffRow) -> Estimate {
         let values = [&*row.values[0], &*row.values[1]];
         let samples = row.samples;
         self.sides.estimate(Thing { values, samples })
@@ -152,7 +152,7 @@ impl Rows {
     }
 
     /// One wait that is more than half of a difference.
-    pub(super) fn lone(&self, row: &Row, difference: f64) -> Option<NonZeroU64> {
+    pub(super) fn lone(&self, row: &DiffRow, difference: f64) -> Option<NonZeroU64> {
         if self.unit != Unit::Nanoseconds || self.quantity != Quantity::Time {
             return None;
         }

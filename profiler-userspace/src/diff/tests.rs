@@ -42,7 +42,7 @@ fn samples(stacks: &[(&str, f64)], seed: u64) -> Profile {
 }
 
 fn compared(before: Vec<Profile>, after: Vec<Profile>) -> Comparison {
-    compare([before, after], Wanted::default()).expect("profiles that can be compared")
+    compare([before, after], DiffOptions::default()).expect("profiles that can be compared")
 }
 
 fn function<'a>(comparison: &'a Comparison, name: &str) -> &'a Function {
@@ -83,10 +83,10 @@ fn with_usual(stacks: &[(&'static str, f64)]) -> Vec<(&'static str, f64)> {
 }
 
 /// Times are compared, and not shares.
-fn absolute() -> Wanted {
-    Wanted {
+fn absolute() -> DiffOptions {
+    DiffOptions {
         absolute: true,
-        ..Wanted::default()
+        ..DiffOptions::default()
     }
 }
 
@@ -118,7 +118,7 @@ fn the_same_program_at_another_rate_is_no_change() {
 fn twice_the_load_is_a_change_of_times_and_not_of_shares() {
     let twice = before_times(2.0);
     let sides = [vec![samples(BEFORE, 1)], vec![samples(&twice, 2)]];
-    let shares = compare(sides.clone(), Wanted::default()).expect("shares");
+    let shares = compare(sides.clone(), DiffOptions::default()).expect("shares");
     assert_eq!(shares.changed(), 0);
     let times = compare(sides.clone(), absolute()).expect("times");
     assert_eq!(times.quantity, Quantity::Time);
@@ -217,16 +217,16 @@ fn without_windows_nothing_is_claimed_unless_samples_are_taken_for_independent()
         fold::parse(text.as_bytes(), Unit::Samples).expect("folded text")
     };
     let sides = [vec![text([1000, 9000])], vec![text([2000, 8000])]];
-    let comparison = compare(sides.clone(), Wanted::default()).expect("profiles");
+    let comparison = compare(sides.clone(), DiffOptions::default()).expect("profiles");
     let a = function(&comparison, "a");
     assert_eq!(
         (a.itself.verdict, a.itself.interval()),
         (Verdict::NoClaim, None)
     );
     assert_eq!(outcome("any > +1 point", &comparison), Outcome::CannotTell);
-    let assumed = Wanted {
+    let assumed = DiffOptions {
         assume_independent: true,
-        ..Wanted::default()
+        ..DiffOptions::default()
     };
     let comparison = compare(sides.clone(), assumed).expect("profiles");
     assert_eq!(outcome("any > +1 point", &comparison), Outcome::Met);
@@ -300,13 +300,21 @@ fn five_against_five_are_compared_from_run_to_run() {
 #[test]
 fn what_counts_other_things_is_refused() {
     let cycles = recording(BEFORE, 40, Unit::Events("cycles".to_owned()), 1);
-    let error = compare([vec![cycles], vec![samples(BEFORE, 1)]], Wanted::default()).unwrap_err();
+    let error = compare(
+        [vec![cycles], vec![samples(BEFORE, 1)]],
+        DiffOptions::default(),
+    )
+    .unwrap_err();
     assert_eq!(
         error.to_string(),
         "one input counts cycles, another samples; compare recordings of one event"
     );
     let empty = Profile::new(Unit::Samples, Window::default());
-    let error = compare([vec![empty], vec![samples(BEFORE, 1)]], Wanted::default()).unwrap_err();
+    let error = compare(
+        [vec![empty], vec![samples(BEFORE, 1)]],
+        DiffOptions::default(),
+    )
+    .unwrap_err();
     assert!(matches!(error, CompareError::Empty("before")));
 }
 

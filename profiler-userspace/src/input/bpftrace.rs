@@ -11,7 +11,7 @@
 mod frame;
 
 use super::text::{Summed, TOO_MANY, excerpt, no_such_type};
-use super::{Error, Head, MOST_BYTES, Reading, Wanted, kind};
+use super::{Error, Head, MAX_BYTES, ReadOptions, Reading, kind};
 use crate::profile::fold::visible;
 use crate::profile::{FrameKind, FrameRef, SourceFrame};
 use crate::text::lines::LineReader;
@@ -56,13 +56,13 @@ enum Value {
     Other(String),
 }
 
-pub(super) fn read(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Reading, Error> {
+pub(super) fn read(from: &mut dyn BufRead, options: &ReadOptions<'_>) -> Result<Reading, Error> {
     let mut reader = Reader::default();
     let (mut lines, mut bytes) = (LineReader::new(from), 0);
     while let Some((line, text)) = lines.next()? {
         // Which map is shown is known at the end.
         bytes += text.len() as u64;
-        if bytes > MOST_BYTES {
+        if bytes > MAX_BYTES {
             return Err(Error::at(line, TOO_MANY));
         }
         reader.line(line, &text);
@@ -70,7 +70,7 @@ pub(super) fn read(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Readin
     reader.abandon();
     let maps = maps(&reader.entries);
     let known = || maps.iter().map(|map| map.name);
-    let chosen = match wanted.sample_type {
+    let chosen = match options.sample_type {
         Some(name) => known()
             .find(|map| *map == name || map[1..] == *name)
             .ok_or_else(|| no_such_type(name, known()))?,
@@ -87,10 +87,10 @@ pub(super) fn read(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Readin
             }
         }
     };
-    let mut summed = Summed::new(wanted.unit.clone());
+    let mut summed = Summed::new(options.unit.clone());
     let (mut keys, mut again) = (HashSet::new(), None);
     for entry in reader.entries.iter().filter(|entry| entry.map == chosen) {
-        match entry.weight(wanted) {
+        match entry.weight(options) {
             Ok(weight) => entry.add(weight, &mut summed)?,
             Err(error) => reader.broken.add(error),
         }
@@ -179,7 +179,7 @@ impl Entry {
     }
 
     /// Its weight, and how many firings that is.
-    fn weight(&self, wanted: &Wanted<'_>) -> Result<(u64, u64), Error> {
+    fn weight(&self, options: &ReadOptions<'_>) -> Result<(u64, u64), Error> {
         let (shown, count) = match &self.value {
             Value::Number(shown, count) => (*shown, *count),
             Value::Histogram => {
@@ -197,11 +197,11 @@ impl Entry {
                 return Err(Error::at(self.line, problem));
             }
         };
-        let weight = wanted
+        let weight = options
             .unit
             .read(shown)
             .ok_or_else(|| Error::at(self.line, format!("{shown} is too large to be a weight")))?;
-        Ok((weight, count.unwrap_or_else(|| wanted.count(weight))))
+        Ok((weight, count.unwrap_or_else(|| options.count(weight))))
     }
 
     /// Labels and the program's part, and the kernel's.

@@ -7,7 +7,7 @@
 
 use super::numbered::{self, Line, is_number};
 use super::text::{address, rust_name};
-use super::{Error, Head, Reading, Wanted};
+use super::{Error, Head, ReadOptions, Reading};
 use crate::profile::{Frame, FrameKind};
 use std::io::BufRead;
 
@@ -29,7 +29,7 @@ pub(super) fn looks_so(head: &Head<'_>) -> bool {
     has_number && others <= frames
 }
 
-pub(super) fn read(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Reading, Error> {
+pub(super) fn read(from: &mut dyn BufRead, options: &ReadOptions<'_>) -> Result<Reading, Error> {
     // Text that lost its indentation.
     let mut is_flush = false;
     let parse = |line: &str| {
@@ -44,7 +44,7 @@ pub(super) fn read(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Readin
             () => Line::Odd,
         }
     };
-    numbered::read(from, wanted, parse, "a frame such as `unix`main+0x1`")
+    numbered::read(from, options, parse, "a frame such as `unix`main+0x1`")
 }
 
 /// Whether a line without its indentation is a frame, whatever is around it.

@@ -3,7 +3,7 @@
 //! In: JSON. Out: a profile, with the file and line of each function.
 
 use super::text::{Summed, no_such_type, one_type};
-use super::{Error, Head, Reading, Wanted, other};
+use super::{Error, Head, ReadOptions, Reading, other};
 use crate::profile::fold::visible;
 use crate::profile::{FrameKind, FrameRef, SourceFrame, Unit};
 use serde_json::Value;
@@ -117,8 +117,11 @@ fn nodes(file: &Value) -> HashMap<i64, Node<'_>> {
 }
 
 /// Reads a `.cpuprofile`. A sample lasts up to the next; without times, hits are counted.
-pub(super) fn cpuprofile(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Reading, Error> {
-    one_type(wanted)?;
+pub(super) fn cpuprofile(
+    from: &mut dyn BufRead,
+    options: &ReadOptions<'_>,
+) -> Result<Reading, Error> {
+    one_type(options)?;
     let file = parse(from)?;
     let nodes = nodes(&file);
     let list = |key: &str| file[key].as_array().map_or(&[][..], Vec::as_slice);
@@ -196,7 +199,10 @@ pub(super) fn cpuprofile(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<
 }
 
 /// Reads speedscope's format: of several profiles the one that it shows first, unless another is asked for by its name.
-pub(super) fn speedscope(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Reading, Error> {
+pub(super) fn speedscope(
+    from: &mut dyn BufRead,
+    options: &ReadOptions<'_>,
+) -> Result<Reading, Error> {
     let file = parse(from)?;
     let list = |value: &'_ Value| value.as_array().cloned().unwrap_or_default();
     let profiles = list(&file["profiles"]);
@@ -214,7 +220,7 @@ pub(super) fn speedscope(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<
     let active = file["activeProfileIndex"]
         .as_u64()
         .map_or(0, |index| index as usize);
-    let chosen = match wanted.sample_type {
+    let chosen = match options.sample_type {
         Some(name) => (names.iter().position(|known| *known == name))
             .ok_or_else(|| no_such_type(name, names.iter().copied()))?,
         None if active < profiles.len() => active,
@@ -226,7 +232,7 @@ pub(super) fn speedscope(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<
         Some("microseconds") => (Unit::Nanoseconds, 1e3),
         Some("milliseconds") => (Unit::Nanoseconds, 1e6),
         Some("seconds") => (Unit::Nanoseconds, 1e9),
-        Some("none") | None => (wanted.unit.clone(), 1.0),
+        Some("none") | None => (options.unit.clone(), 1.0),
         Some(unit) => (Unit::Events(unit.to_owned()), 1.0),
     };
     let mut summed = Summed::new(unit.clone());

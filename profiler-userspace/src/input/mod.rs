@@ -33,7 +33,7 @@ use std::ops::Range;
 use std::time::SystemTime;
 
 /// The most that is read of a file that must be in memory as a whole, in bytes, unpacked.
-const MOST_BYTES: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 30;
 
 /// The problem with a larger one.
 const TOO_LARGE: &str = "it is more than 1 GiB, and such a file is read as a whole; divide it";
@@ -57,7 +57,7 @@ pub struct Kind {
 
 type LooksSo = fn(&Head<'_>) -> bool;
 
-type Reader = fn(&mut dyn BufRead, &Wanted<'_>) -> Result<Reading, Error>;
+type Reader = fn(&mut dyn BufRead, &ReadOptions<'_>) -> Result<Reading, Error>;
 
 /// A kind that tells neither.
 const fn kind(name: &'static str, looks_so: LooksSo, read: Reader) -> Kind {
@@ -81,7 +81,7 @@ static KINDS: &[Kind] = &[
     kind(
         "macOS sample output",
         |head| tree::SAMPLE.looks_so(head),
-        |from, wanted| tree::SAMPLE.read(from, wanted),
+        |from, options| tree::SAMPLE.read(from, options),
     ),
     kind("perf script text", perf::looks_so, perf::read).with_unit(),
     kind("SystemTap stacks", systemtap::looks_so, systemtap::read),
@@ -89,19 +89,19 @@ static KINDS: &[Kind] = &[
     kind(
         "VTune CSV",
         |head| tree::VTUNE.looks_so(head),
-        |from, wanted| tree::VTUNE.read(from, wanted),
+        |from, options| tree::VTUNE.read(from, options),
     )
     .with_unit(),
     kind(
         "Visual Studio CSV",
         |head| tree::VSPROF.looks_so(head),
-        |from, wanted| tree::VSPROF.read(from, wanted),
+        |from, options| tree::VSPROF.read(from, options),
     )
     .with_unit(),
     kind(
         "GHC profile",
         |head| tree::GHCPROF.looks_so(head),
-        |from, wanted| tree::GHCPROF.read(from, wanted),
+        |from, options| tree::GHCPROF.read(from, options),
     )
     .with_unit(),
     kind("xctrace XML", xctrace::looks_so, xctrace::read),
@@ -166,8 +166,8 @@ impl<'a> File<'a> {
     ///
     /// # Errors
     /// When the file is broken, has no stack, or not what is wanted of it.
-    pub fn read(mut self, wanted: &Wanted<'_>) -> Result<Reading, Error> {
-        let reading = (self.kind.read)(&mut self.bytes, wanted)?;
+    pub fn read(mut self, options: &ReadOptions<'_>) -> Result<Reading, Error> {
+        let reading = (self.kind.read)(&mut self.bytes, options)?;
         if reading.profile.samples().is_empty() {
             return Err(Error::whole("there is no stack in it"));
         }
@@ -180,7 +180,7 @@ pub type Time<'a> = &'a (dyn Fn(SystemTime) -> Range<SystemTime> + Sync);
 
 /// Options for reading a file.
 #[derive(Clone)]
-pub struct Wanted<'a> {
+pub struct ReadOptions<'a> {
     /// Unit of the weights, where the file does not say it.
     pub unit: Unit,
     /// Which of the things that the file counts; none for the one that is usual.
@@ -195,7 +195,7 @@ pub struct Wanted<'a> {
     pub per_host: bool,
 }
 
-impl Wanted<'_> {
+impl ReadOptions<'_> {
     /// All of a file.
     pub const ALL: Self = Self {
         unit: Unit::Samples,
@@ -207,7 +207,7 @@ impl Wanted<'_> {
     };
 }
 
-impl Wanted<'_> {
+impl ReadOptions<'_> {
     /// How many firings a weight stands for where nothing says it: as many as the weight where samples are what is
     /// counted, and else one, the least that there can have been.
     fn count(&self, weight: u64) -> u64 {
@@ -458,9 +458,9 @@ impl<R: Read> Read for Utf16<R> {
     }
 }
 
-fn folded(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Reading, Error> {
-    text::one_type(wanted)?;
-    let parsed = fold::parse_lines(from, wanted.unit.clone())?;
+fn folded(from: &mut dyn BufRead, options: &ReadOptions<'_>) -> Result<Reading, Error> {
+    text::one_type(options)?;
+    let parsed = fold::parse_lines(from, options.unit.clone())?;
     // A few lines that happen to end in a number do not make a text folded.
     let is_folded = parsed.read > parsed.skipped;
     let mut reading = Reading::from(parsed.profile);

@@ -5,7 +5,7 @@
 //! as well. All of them are counted, with the first line's number.
 
 use super::text::{Lines, Summed, one_type};
-use super::{Error, Reading, Wanted};
+use super::{Error, ReadOptions, Reading};
 use crate::profile::Frame;
 use crate::text::lines::LineReader;
 use std::io::BufRead;
@@ -29,12 +29,12 @@ pub(super) fn is_number(line: &str) -> bool {
 /// The profile in a text whose other lines `parse` understands.
 pub(super) fn read(
     from: &mut dyn BufRead,
-    wanted: &Wanted<'_>,
+    options: &ReadOptions<'_>,
     mut parse: impl FnMut(&str) -> Line,
     expected: &str,
 ) -> Result<Reading, Error> {
-    one_type(wanted)?;
-    let mut summed = Summed::new(wanted.unit.clone());
+    one_type(options)?;
+    let mut summed = Summed::new(options.unit.clone());
     let mut stack: Vec<Frame> = Vec::new();
     let mut odd = Lines::default();
     let mut last = 0;
@@ -54,10 +54,10 @@ pub(super) fn read(
             continue;
         }
         let shown = trimmed.parse().ok();
-        match shown.and_then(|shown| wanted.unit.read(shown)) {
+        match shown.and_then(|shown| options.unit.read(shown)) {
             Some(weight) if !stack.is_empty() => {
                 stack.reverse();
-                summed.push(line, &stack, (weight, wanted.count(weight)))?;
+                summed.push(line, &stack, (weight, options.count(weight)))?;
             }
             _ => odd.add(line, trimmed),
         }

@@ -11,9 +11,9 @@ mod guarded;
 mod stacks;
 mod windows;
 
-use super::{Error, Head, MOST_BYTES, Reading, TOO_LARGE, Wanted};
+use super::{Error, Head, MAX_BYTES, ReadOptions, Reading, TOO_LARGE};
 use crate::parquet_schema::{Facts, KEY, outcome};
-use crate::profile::fold::MOST_MEMORY;
+use crate::profile::fold::MAX_MEMORY;
 use crate::profile::{Activity, LabelsIndex, Machine, OffCpuView, Profile, Sample, WindowIndex};
 use bytes::Bytes;
 use columns::{NONE, Table, Texts};
@@ -33,9 +33,9 @@ pub(super) fn looks_so(head: &Head<'_>) -> bool {
     head.bytes.starts_with(b"PAR1")
 }
 
-pub(super) fn read(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Reading, Error> {
-    let bytes = Bytes::from(super::whole(from, MOST_BYTES, TOO_LARGE)?);
-    read_files(1, &mut |_| Ok(bytes.clone()), wanted).map_err(|(_, error)| error)
+pub(super) fn read(from: &mut dyn BufRead, options: &ReadOptions<'_>) -> Result<Reading, Error> {
+    let bytes = Bytes::from(super::whole(from, MAX_BYTES, TOO_LARGE)?);
+    read_files(1, &mut |_| Ok(bytes.clone()), options).map_err(|(_, error)| error)
 }
 
 /// Reads so many files as one profile; `open` gives the bytes of each, twice.
@@ -45,16 +45,16 @@ pub(super) fn read(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Readin
 pub fn read_files(
     files: usize,
     open: &mut dyn FnMut(usize) -> Result<Bytes, Error>,
-    wanted: &Wanted<'_>,
+    options: &ReadOptions<'_>,
 ) -> Result<Reading, (usize, Error)> {
     let mut texts = Texts::default();
-    let mut survey = Survey::new(wanted.sample_type);
+    let mut survey = Survey::new(options.sample_type);
     for file in 0..files {
         let see = |bytes| survey.see(&mut Table::new(bytes)?, &mut texts);
         open(file).and_then(see).map_err(|error| (file, error))?;
     }
-    let windows = survey.windows(wanted).map_err(|error| (0, error))?;
-    let mut rows = Rows::new(wanted, &survey, windows, texts);
+    let windows = survey.windows(options).map_err(|error| (0, error))?;
+    let mut rows = Rows::new(options, &survey, windows, texts);
     for file in 0..files {
         let take = |bytes| rows.take(&mut Table::new(bytes)?);
         open(file).and_then(take).map_err(|error| (file, error))?;
@@ -84,7 +84,7 @@ type Key = (LabelsIndex, RowStack, WindowIndex);
 
 /// Rows that become samples.
 struct Rows<'a> {
-    wanted: &'a Wanted<'a>,
+    options: &'a ReadOptions<'a>,
     windows: Windows,
     texts: Texts,
     parts: Parts,
@@ -101,10 +101,15 @@ struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    fn new(wanted: &'a Wanted<'a>, survey: &Survey, windows: Windows, mut texts: Texts) -> Self {
+    fn new(
+        options: &'a ReadOptions<'a>,
+        survey: &Survey,
+        windows: Windows,
+        mut texts: Texts,
+    ) -> Self {
         let unit = survey.unit();
         Self {
-            wanted,
+            options,
             parts: Parts::default(),
             profile: Profile::new(unit, windows.window()),
             event: texts.number(&survey.event),
@@ -132,7 +137,7 @@ impl<'a> Rows<'a> {
                 self.batch(batch, &flat, &mut frames)?;
                 done += batch;
                 let memory = self.texts.bytes + self.parts.bytes;
-                if memory + self.samples.len() as u64 * 160 > MOST_MEMORY {
+                if memory + self.samples.len() as u64 * 160 > MAX_MEMORY {
                     let problem =
                         "it would take more than 2 GiB of memory; choose less with --from and --to";
                     return Err(Error::whole(problem));
@@ -212,7 +217,7 @@ impl<'a> Rows<'a> {
         if host != NONE && !self.hosts.contains(&host) {
             self.hosts.push(host);
         }
-        let source = match self.wanted.per_host && host != NONE {
+        let source = match self.options.per_host && host != NONE {
             true => host,
             false => source,
         };
@@ -228,11 +233,12 @@ impl<'a> Rows<'a> {
             cpu,
         };
         let labels = self.parts.owner(&mut self.profile, &self.texts, owner);
-        let wanted = self.wanted.cgroups;
+        let options = self.options.cgroups;
         let cgroup = &self.profile.labels_at(labels).cgroup;
         // Those that are not selected are told apart by their owners alone.
-        let has_stack = wanted.is_empty()
-            || (cgroup.as_ref()).is_some_and(|cgroup| wanted.iter().any(|it| it.is_met_by(cgroup)));
+        let has_stack = options.is_empty()
+            || (cgroup.as_ref())
+                .is_some_and(|cgroup| options.iter().any(|it| it.is_met_by(cgroup)));
         Ok(Some(RowCells {
             labels,
             state: thread_state(self.texts.get(state).unwrap_or_default()),

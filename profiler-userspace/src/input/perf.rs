@@ -13,7 +13,7 @@ mod header;
 mod tests;
 
 use super::text::{Lines, Summed, no_such_type};
-use super::{Error, Head, Reading, Wanted};
+use super::{Error, Head, ReadOptions, Reading};
 use crate::profile::fold::visible;
 use crate::profile::{AsFrame as _, Frame, Labels, Profile, Sample, SourceFrame, Unit};
 use crate::text::lines::LineReader;
@@ -62,7 +62,7 @@ pub(super) fn looks_so(head: &Head<'_>) -> bool {
     sure > 0
 }
 
-pub(super) fn read(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Reading, Error> {
+pub(super) fn read(from: &mut dyn BufRead, options: &ReadOptions<'_>) -> Result<Reading, Error> {
     let mut reader = Reader {
         summed: Summed::new(Unit::Samples),
         events: Vec::new(),
@@ -87,7 +87,7 @@ pub(super) fn read(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Readin
             None => Error::whole(format!("there is no event in it: {EXPECTED}")),
         });
     }
-    let group = reader.chosen(wanted.sample_type)?;
+    let group = reader.chosen(options.sample_type)?;
     Ok(reader.reading(&group))
 }
 
@@ -314,7 +314,7 @@ impl Reader {
 
     /// Which events are shown: those of one name, whatever their modifiers. Cores of two kinds count apart unless that
     /// name is asked for.
-    fn chosen(&self, wanted: Option<&str>) -> Result<Vec<usize>, Error> {
+    fn chosen(&self, sample_type: Option<&str>) -> Result<Vec<usize>, Error> {
         let all = |is: &dyn Fn(&str) -> bool| {
             let events = self.events.iter().enumerate();
             let chosen: Vec<_> = events
@@ -323,7 +323,7 @@ impl Reader {
                 .collect();
             Some(chosen).filter(|chosen| !chosen.is_empty())
         };
-        if let Some(name) = wanted {
+        if let Some(name) = sample_type {
             return all(&|event| event == name)
                 .or_else(|| all(&|event| plain(event) == name))
                 .or_else(|| all(&|event| without_unit(plain(event)) == name))

@@ -11,9 +11,9 @@ mod tests;
 mod types;
 
 use super::kind::{self, file_name};
-use super::{Error, Head, MOST_BYTES, Reading, TOO_LARGE, Wanted};
+use super::{Error, Head, MAX_BYTES, ReadOptions, Reading, TOO_LARGE};
 use crate::pprof::{self, ValueType};
-use crate::profile::fold::MOST_MEMORY;
+use crate::profile::fold::MAX_MEMORY;
 use crate::profile::is_mark;
 use crate::profile::normalized::{LocationIndex, NormalizedStack};
 use crate::profile::{Activity, FrameKind, Function, FunctionIndex, Line, Location, Mapping};
@@ -34,10 +34,10 @@ pub(super) fn looks_so(head: &Head<'_>) -> bool {
     head.is_binary && is_field
 }
 
-pub(super) fn read(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Reading, Error> {
+pub(super) fn read(from: &mut dyn BufRead, options: &ReadOptions<'_>) -> Result<Reading, Error> {
     // Samples come before the tables they refer to.
-    let bytes = super::whole(from, MOST_BYTES, TOO_LARGE)?;
-    if pprof::memory(&bytes) > MOST_MEMORY {
+    let bytes = super::whole(from, MAX_BYTES, TOO_LARGE)?;
+    if pprof::memory(&bytes) > MAX_MEMORY {
         let problem = "it would take more than 2 GiB of memory; divide it";
         return Err(Error::whole(problem));
     }
@@ -45,7 +45,7 @@ pub(super) fn read(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Readin
         .map_err(|error| Error::Whole(format!("it is no profile.proto: {error}")))?;
     let reader = Reader::new(&message)?;
     let types = Types::new(&message, &reader);
-    let chosen = types.chosen(wanted.sample_type)?;
+    let chosen = types.chosen(options.sample_type)?;
     let (profile, dropped) = reader.profile(chosen)?;
     let mut reading = Reading::from(profile);
     let (others, shown) = types.others(chosen);

@@ -8,7 +8,7 @@
 
 use super::numbered::{self, Line, is_number};
 use super::text::{address, without_offset};
-use super::{Error, Head, Reading, Wanted, kind};
+use super::{Error, Head, ReadOptions, Reading, kind};
 use crate::profile::{Frame, FrameKind};
 use std::io::BufRead;
 
@@ -36,13 +36,13 @@ fn is_remark(line: &str) -> bool {
     line.starts_with("WARNING:") || line.starts_with("Pass ")
 }
 
-pub(super) fn read(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Reading, Error> {
+pub(super) fn read(from: &mut dyn BufRead, options: &ReadOptions<'_>) -> Result<Reading, Error> {
     let parse = |line: &str| match frame(line.trim()) {
         Some(frame) => Line::Frames(vec![frame]),
         None => Line::Odd,
     };
     let expected = "a frame such as `0xffffffff8103ce3b : cpu_idle+0xd6/0x120 [kernel]`, or a number below a stack";
-    numbered::read(from, wanted, parse, expected)
+    numbered::read(from, options, parse, expected)
 }
 
 /// A line as a frame, if it is one.

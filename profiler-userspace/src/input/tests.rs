@@ -4,14 +4,17 @@ use crate::profile::fold::FoldStyle;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-pub(super) fn read(bytes: &[u8], wanted: &Wanted<'_>) -> Result<(&'static Kind, Reading), Error> {
+pub(super) fn read(
+    bytes: &[u8],
+    options: &ReadOptions<'_>,
+) -> Result<(&'static Kind, Reading), Error> {
     let file = File::of(bytes)?;
-    Ok((file.kind, file.read(wanted)?))
+    Ok((file.kind, file.read(options)?))
 }
 
 /// The kind of a file, and its profile as folded text with kernel frames marked.
 pub(super) fn kind_and_text(text: &str) -> (&'static str, String) {
-    let (kind, reading) = read(text.as_bytes(), &Wanted::ALL).unwrap();
+    let (kind, reading) = read(text.as_bytes(), &ReadOptions::ALL).unwrap();
     (kind.name, annotated(&reading.profile))
 }
 
@@ -21,14 +24,14 @@ pub(super) fn annotated(profile: &Profile) -> String {
 
 /// The error for a broken file.
 pub(super) fn refused(text: &str) -> String {
-    match read(text.as_bytes(), &Wanted::ALL) {
+    match read(text.as_bytes(), &ReadOptions::ALL) {
         Ok((kind, reading)) => panic!("{}: {}", kind.name, annotated(&reading.profile)),
         Err(error) => error.to_string(),
     }
 }
 
 pub(super) fn notes(text: &str) -> Vec<String> {
-    let (_, reading) = read(text.as_bytes(), &Wanted::ALL).unwrap();
+    let (_, reading) = read(text.as_bytes(), &ReadOptions::ALL).unwrap();
     let notes = reading.notes.into_iter();
     notes
         .map(|(label, text)| format!("{label}: {text}"))
@@ -158,11 +161,11 @@ fn bpftrace_prints_maps_whose_keys_are_words_and_stacks() {
 #[test]
 fn another_map_of_bpftrace_is_read_when_it_is_asked_for() {
     let of = |name| {
-        let wanted = Wanted {
+        let options = ReadOptions {
             sample_type: Some(name),
-            ..Wanted::ALL
+            ..ReadOptions::ALL
         };
-        read(BPFTRACE.as_bytes(), &wanted).map(|(_, reading)| annotated(&reading.profile))
+        read(BPFTRACE.as_bytes(), &options).map(|(_, reading)| annotated(&reading.profile))
     };
     assert_eq!(of("@other").unwrap(), "kdamond.0 9\n");
     assert_eq!(of("s").unwrap(), "finish_task_switch.isra.0_[k] 6\n");
@@ -199,17 +202,17 @@ fn gzipped_files_are_unpacked_whatever_is_in_them() {
     let mut gzip = flate2::GzBuilder::new().write(Vec::new(), flate2::Compression::default());
     std::io::Write::write_all(&mut gzip, SYSTEMTAP.as_bytes()).unwrap();
     let mut packed = gzip.finish().unwrap();
-    let (_, reading) = read(&packed, &Wanted::ALL).unwrap();
-    let (_, plain) = read(SYSTEMTAP.as_bytes(), &Wanted::ALL).unwrap();
+    let (_, reading) = read(&packed, &ReadOptions::ALL).unwrap();
+    let (_, plain) = read(SYSTEMTAP.as_bytes(), &ReadOptions::ALL).unwrap();
     assert_eq!(annotated(&reading.profile), annotated(&plain.profile));
     packed.truncate(packed.len() / 2);
-    let error = read(&packed, &Wanted::ALL).unwrap_err().to_string();
+    let error = read(&packed, &ReadOptions::ALL).unwrap_err().to_string();
     assert!(error.contains("cannot be unpacked"), "{error}");
 }
 
 #[test]
 fn a_file_of_no_kind_is_answered_with_the_kinds() {
-    let broken = read(b"\x02\x01\x01\0\0", &Wanted::ALL);
+    let broken = read(b"\x02\x01\x01\0\0", &ReadOptions::ALL);
     let error = broken.unwrap_err().to_string();
     assert!(
         error.contains("pprof, bpftrace maps, macOS sample output, perf script text"),
@@ -252,7 +255,7 @@ fn what_people_take_for_a_profile_is_answered_with_what_to_give_instead() {
             "go tool pprof -proto",
         ),
     ] {
-        let error = read(begin, &Wanted::ALL).unwrap_err().to_string();
+        let error = read(begin, &ReadOptions::ALL).unwrap_err().to_string();
         assert!(error.contains(answer), "{error}");
     }
     // Names may begin so, too.
@@ -265,7 +268,7 @@ proptest! {
     #[test]
     fn systemtap_weight_in_is_weight_out(weights in vec(0..1000_u64, 1..6)) {
         let text: String = weights.iter().map(|weight| format!(" 0x{weight:x} : f+0x1/0x2 [kernel]\n{weight}\n")).collect();
-        let (_, reading) = read(text.as_bytes(), &Wanted::ALL).unwrap();
+        let (_, reading) = read(text.as_bytes(), &ReadOptions::ALL).unwrap();
         prop_assert_eq!(reading.profile.total_weight(), weights.iter().sum::<u64>());
     }
 }
@@ -277,7 +280,7 @@ fn frames_of_bpftrace_may_have_sources_and_inlined_functions() {
                 @[\n    [inlined] clock@/srv/@app/loop.c:5\n    [inlined] tick@/srv/app/loop.c:8\n    work+30@/srv/app/loop.c:23\n    main+9\n]: 7\n\
                 @[\n    memcpy@GLIBC_2.14+3\n    <unwind failure>\n]: 2\n\
                 @[\n    vfs_read+1@/src/fs.c:3\n    entry_SYSCALL_64+7@/src/entry.S:1\n    <unwind failure>\n]: 1\n";
-    let (_, mut reading) = read(text.as_bytes(), &Wanted::ALL).unwrap();
+    let (_, mut reading) = read(text.as_bytes(), &ReadOptions::ALL).unwrap();
     let lines = annotated(&reading.profile);
     assert!(
         lines.contains("main;work (loop.c:22);spin (loop.c:14) 40\n"),
@@ -320,7 +323,7 @@ fn the_heaviest_map_of_bpftrace_is_shown() {
 #[test]
 fn folded_text_may_have_decimals() {
     let with_unit = |text: &str| {
-        let (_, reading) = read(text.as_bytes(), &Wanted::ALL).unwrap();
+        let (_, reading) = read(text.as_bytes(), &ReadOptions::ALL).unwrap();
         (
             annotated(&reading.profile),
             reading.profile.unit.noun().to_owned(),
@@ -338,9 +341,9 @@ fn folded_text_may_have_decimals() {
         ("a 12\nb 6\nc 5\n".to_owned(), "samples".to_owned())
     );
     assert_eq!(notes("a 0.30000000000000004\nb 1\n").len(), 1);
-    let nanoseconds = Wanted {
+    let nanoseconds = ReadOptions {
         unit: Unit::Nanoseconds,
-        ..Wanted::ALL
+        ..ReadOptions::ALL
     };
     let (_, reading) = read(b"a 12.5\nb 7.25\n", &nanoseconds).unwrap();
     assert_eq!(
@@ -352,7 +355,7 @@ fn folded_text_may_have_decimals() {
 #[test]
 fn lines_of_folded_text_that_hold_no_stack_are_told() {
     let text = "// a comment\na;b 1\na;c 12V.43\na;d 2\n";
-    let (_, reading) = read(b"a;b 1\na;d 2\nx\n", &Wanted::ALL).unwrap();
+    let (_, reading) = read(b"a;b 1\na;d 2\nx\n", &ReadOptions::ALL).unwrap();
     assert_eq!(reading.profile.total_weight(), 3);
     assert_eq!(
         notes("a;b 1\na;d 2\na;c 12V.43\n"),
@@ -384,7 +387,7 @@ fn marks_and_encodings_of_editors_are_no_part_of_names() {
         of(b"", u16::to_le_bytes),
         of(b"", u16::to_be_bytes),
     ] {
-        let (kind, reading) = read(&bytes, &Wanted::ALL).unwrap();
+        let (kind, reading) = read(&bytes, &ReadOptions::ALL).unwrap();
         assert_eq!(kind.name, "folded text");
         assert_eq!(annotated(&reading.profile), "main;parse 3\nmain;store 4\n");
     }
@@ -395,7 +398,7 @@ fn letters_may_be_cut_where_reading_stops() {
     let text = "🔥;work 3\n".repeat(HEAD_BYTES / 8);
     let mut bytes = b"\xff\xfe".to_vec();
     bytes.extend(text.encode_utf16().flat_map(u16::to_le_bytes));
-    let (_, reading) = read(&bytes, &Wanted::ALL).unwrap();
+    let (_, reading) = read(&bytes, &ReadOptions::ALL).unwrap();
     let expected = format!("🔥;work {}\n", 3 * HEAD_BYTES / 8);
     assert_eq!(annotated(&reading.profile), expected);
 }
@@ -408,14 +411,14 @@ fn text_takes_the_memory_of_its_distinct_stacks() {
         ("w;main;leaf 1\nw;main;other 2\n".to_owned(), 2),
         (SYSTEMTAP.to_owned(), 2),
     ] {
-        let once = read(text.as_bytes(), &Wanted::ALL)
+        let once = read(text.as_bytes(), &ReadOptions::ALL)
             .unwrap()
             .1
             .profile
             .total_weight();
         let times = (4 << 20) / text.len();
         let text = text.repeat(times);
-        let (read, most) = allocator::most(|| read(text.as_bytes(), &Wanted::ALL));
+        let (read, most) = allocator::most(|| read(text.as_bytes(), &ReadOptions::ALL));
         let profile = read.unwrap().1.profile;
         assert_eq!(profile.samples().len(), samples, "{text:.40}");
         assert_eq!(profile.total_weight(), once * times as u64, "{text:.40}");
@@ -429,7 +432,7 @@ fn cpuprofiles_are_read_by_the_time_between_samples() {
         {"id":2,"callFrame":{"functionName":"work","url":"file:///a.js","lineNumber":11}},
         {"id":3,"callFrame":{"functionName":"","url":"/b.js","lineNumber":0}}],
         "startTime":100,"endTime":150,"samples":[2,3,2],"timeDeltas":[10,20,5]}"#;
-    let (kind, reading) = read(text.as_bytes(), &Wanted::ALL).unwrap();
+    let (kind, reading) = read(text.as_bytes(), &ReadOptions::ALL).unwrap();
     assert_eq!(kind.name, ".cpuprofile");
     assert_eq!(reading.profile.unit, Unit::Nanoseconds);
     // From 110 to 130, to 135, to 150.

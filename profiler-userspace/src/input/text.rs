@@ -2,16 +2,16 @@
 //!
 //! In: parts of lines. Out: excerpts that errors can quote, stacks of frames, sums that do not overflow.
 
-use super::{Error, Reading, Wanted};
-use crate::profile::fold::{self, MOST_MEMORY, visible};
+use super::{Error, ReadOptions, Reading};
+use crate::profile::fold::{self, MAX_MEMORY, visible};
 use crate::profile::{AsFrame, FrameProfile, Labels, Profile, SourceFrame, Unit, Window};
 use std::borrow::Cow;
 
-/// The error for more stacks than fit in [`MOST_MEMORY`].
+/// The error for more stacks than fit in [`MAX_MEMORY`].
 pub(super) const TOO_MANY: &str = "the stacks up to here take 2 GiB of memory; divide the file";
 
 /// The longest Rust name that is read, in bytes. Generic arguments take a few thousand.
-const MOST_MANGLED: usize = 16 << 10;
+const MAX_MANGLED: usize = 16 << 10;
 
 /// So much of hostile text as an error can quote.
 pub(super) fn excerpt(text: &str) -> String {
@@ -48,8 +48,8 @@ impl Lines {
 }
 
 /// Refuses a choice among types where there is but one.
-pub(super) fn one_type(wanted: &Wanted<'_>) -> Result<(), Error> {
-    match wanted.sample_type {
+pub(super) fn one_type(options: &ReadOptions<'_>) -> Result<(), Error> {
+    match options.sample_type {
         None => Ok(()),
         Some(_) => Err(Error::whole(
             "it counts one thing alone; leave --sample-type out",
@@ -130,7 +130,7 @@ impl Summed {
     fn add(&mut self, weight: u64) -> Result<(), &'static str> {
         let total = self.total.checked_add(weight);
         self.total = total.ok_or("the weights up to here are 2^64 or more")?;
-        match self.frames.bytes() > MOST_MEMORY {
+        match self.frames.bytes() > MAX_MEMORY {
             true => Err(TOO_MANY),
             false => Ok(()),
         }
@@ -162,7 +162,7 @@ pub(super) fn rust_name(name: &str) -> Cow<'_, str> {
         hex.len() == 16 && hex.bytes().all(|byte| byte.is_ascii_hexdigit())
     };
     let ends_so = name.rsplit_once("::").is_some_and(|(_, end)| is_hash(end));
-    if !ends_so || name.len() > MOST_MANGLED {
+    if !ends_so || name.len() > MAX_MANGLED {
         return Cow::Borrowed(name);
     }
     // As the compiler wrote it.

@@ -5,7 +5,7 @@
 //! says how far in it stands, what lies below it stays below a frame without a name.
 
 use super::text::{Lines, Summed, one_type, rust_name};
-use super::{Error, Head, Reading, Wanted};
+use super::{Error, Head, ReadOptions, Reading};
 use crate::profile::{Frame, FrameKind, Unit};
 use crate::text::lines::LineReader;
 use std::borrow::Cow;
@@ -111,20 +111,20 @@ impl Format {
     pub(super) fn read(
         &self,
         from: &mut dyn BufRead,
-        wanted: &Wanted<'_>,
+        options: &ReadOptions<'_>,
     ) -> Result<Reading, Error> {
-        one_type(wanted)?;
+        one_type(options)?;
         let unit = match self.unit {
             Some(unit) => Unit::Events(unit.to_owned()),
-            None => wanted.unit.clone(),
+            None => options.unit.clone(),
         };
-        let wanted = Wanted {
+        let options = ReadOptions {
             unit: unit.clone(),
-            ..Wanted::ALL
+            ..ReadOptions::ALL
         };
         let mut tree = Tree {
             format: self,
-            wanted,
+            options,
             stack: Vec::new(),
             open: Vec::new(),
             waited: 0,
@@ -149,7 +149,7 @@ impl Format {
             }
             match (self.line)(title, text) {
                 Line::Function(depth, name, shown) => {
-                    let weight = tree.wanted.unit.read(shown);
+                    let weight = tree.options.unit.read(shown);
                     if !tree.push(number, depth, Some(name).zip(weight))? || weight.is_none() {
                         odd.add(number, text);
                     }
@@ -167,7 +167,7 @@ impl Format {
         let reading = tree.summed.into_reading();
         let mut reading = reading.leave_out(&odd, what, self.expected, cut)?;
         if tree.waited > 0 {
-            let unit = &tree.wanted.unit;
+            let unit = &tree.options.unit;
             let (waited, noun) = (unit.shown(tree.waited), unit.noun());
             let told = format!("{waited} {noun} in which threads waited");
             reading.notes.push(("not shown", told));
@@ -179,7 +179,7 @@ impl Format {
 /// A tree that is read up to a line.
 struct Tree<'a> {
     format: &'a Format,
-    wanted: Wanted<'static>,
+    options: ReadOptions<'static>,
     /// Functions from the root to the last line.
     stack: Vec<Frame>,
     /// Of each of these, what it counts without what was below it so far; none if its line is broken.
@@ -224,7 +224,7 @@ impl Tree<'_> {
             if self.format.waits.contains(&function) {
                 self.waited = self.waited.saturating_add(weight);
             } else if weight > 0 {
-                let counted = (weight, self.wanted.count(weight));
+                let counted = (weight, self.options.count(weight));
                 self.summed.push(line, &self.stack, counted)?;
             }
             self.stack.pop();

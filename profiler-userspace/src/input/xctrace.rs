@@ -5,7 +5,7 @@
 //! be read is one without a name, a row without a backtrace is left out, and both are counted, with the first line's number.
 
 use super::text::{Lines, Summed, one_type, rust_name};
-use super::{Error, Head, Reading, Wanted};
+use super::{Error, Head, ReadOptions, Reading};
 use crate::profile::{AsFrame as _, Frame, FrameKind};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,27 +13,27 @@ use std::io::{self, BufRead};
 use std::rc::Rc;
 
 /// The longest tag that is read, in bytes. C++ names reach a few thousand.
-const MOST_TAG: usize = 1 << 20;
+const MAX_TAG: usize = 1 << 20;
 
 /// Whether a file has the element that all of such a file is in.
 pub(super) fn looks_so(head: &Head<'_>) -> bool {
     !head.is_binary && head.text.contains("<trace-query-result")
 }
 
-pub(super) fn read(from: &mut dyn BufRead, wanted: &Wanted<'_>) -> Result<Reading, Error> {
-    one_type(wanted)?;
+pub(super) fn read(from: &mut dyn BufRead, options: &ReadOptions<'_>) -> Result<Reading, Error> {
+    one_type(options)?;
     let mut reader = Reader {
-        summed: Summed::new(wanted.unit.clone()),
+        summed: Summed::new(options.unit.clone()),
         frames: HashMap::new(),
         stacks: HashMap::new(),
         row: None,
         odd: Lines::default(),
         without_stack: 0,
     };
-    let Some(weight) = wanted.unit.read(1) else {
+    let Some(weight) = options.unit.read(1) else {
         return Err(Error::whole("one is too large to be a weight"));
     };
-    let counted = (weight, wanted.count(weight));
+    let counted = (weight, options.count(weight));
     let mut tags = Tags::new(from);
     while let Some((line, tag)) = tags.next()? {
         match tag {
@@ -61,7 +61,7 @@ type Stack = Rc<[Rc<Frame>]>;
 
 /// A row that has not ended.
 #[derive(Default)]
-struct Row {
+struct OpenRow {
     /// Frames of a backtrace that has not ended, from the leaf on.
     frames: Vec<Rc<Frame>>,
     /// Numbers by which others refer to that.
@@ -77,7 +77,7 @@ struct Reader {
     summed: Summed,
     frames: HashMap<u64, Rc<Frame>>,
     stacks: HashMap<u64, Stack>,
-    row: Option<Row>,
+    row: Option<OpenRow>,
     odd: Lines,
     without_stack: u64,
 }
@@ -95,7 +95,7 @@ impl Reader {
             "row" => {
                 // The one before may have no end.
                 self.end(line, counted)?;
-                self.row = Some(Row::default());
+                self.row = Some(OpenRow::default());
             }
             "/row" => self.end(line, counted)?,
             "backtrace" | "tagged-backtrace" => self.backtrace(line, tag),
@@ -287,7 +287,7 @@ impl<'a> Tags<'a> {
                 }
             }
         };
-        let is_whole = is_whole && bytes.len() <= MOST_TAG;
+        let is_whole = is_whole && bytes.len() <= MAX_TAG;
         self.text = String::from_utf8_lossy(&bytes).into_owned();
         Ok(Some((
             line,
@@ -309,7 +309,7 @@ impl<'a> Tags<'a> {
             let end = bytes.iter().position(|byte| ends.contains(byte));
             let before = &bytes[..end.unwrap_or(bytes.len())];
             if let Some(to) = &mut to {
-                let room = (MOST_TAG + 1).saturating_sub(to.len());
+                let room = (MAX_TAG + 1).saturating_sub(to.len());
                 to.extend(&before[..before.len().min(room)]);
             }
             self.line += before.iter().filter(|byte| **byte == b'\n').count();

@@ -7,7 +7,7 @@ use super::errors::{is_refusal, missing, privilege};
 use super::perf_events::PerfEvents;
 use super::perf_link::{Policy, Source};
 use super::programs::{Link, Programs};
-use super::request::Wanted;
+use super::request::RequiredProgram;
 use super::{Error, Result, btf, missed};
 use crate::machine::{self, Rights, Trouble};
 use crate::probe::{AttachPoint, Occurrence};
@@ -24,7 +24,7 @@ use std::path::Path;
 /// that has gone offline is left out.
 pub(super) fn attach_event(
     programs: &mut Programs,
-    wanted: &[Wanted],
+    wanted: &[RequiredProgram],
     event: usize,
     source: &Source,
     cpus: &[u32],
@@ -36,15 +36,16 @@ pub(super) fn attach_event(
 }
 
 /// Detaches an event's program from its perf event. It stays loaded.
-pub(super) fn detach_event(programs: &mut Programs, wanted: &[Wanted], event: usize) {
+pub(super) fn detach_event(programs: &mut Programs, wanted: &[RequiredProgram], event: usize) {
     if let Some(program) = of_event(wanted, event) {
         programs.close_links(program);
     }
 }
 
 /// The program of a perf event.
-fn of_event(wanted: &[Wanted], event: usize) -> Option<ProgramId> {
-    let is_own = |wanted: &&Wanted| wanted.at == AttachPoint::PerfEvent && wanted.event == event;
+fn of_event(wanted: &[RequiredProgram], event: usize) -> Option<ProgramId> {
+    let is_own =
+        |wanted: &&RequiredProgram| wanted.at == AttachPoint::PerfEvent && wanted.event == event;
     wanted.iter().find(is_own).map(|wanted| wanted.program)
 }
 
@@ -98,7 +99,11 @@ fn out_of_files(source: io::Error) -> Error {
 
 /// Attaches a program to its tracepoint, to an event of the kernel's, or to the functions at `sites`; sampling begins here.
 /// Programs for the plan's perf events are left to [`attach_event`].
-pub(super) fn attach(programs: &mut Programs, wanted: &Wanted, sites: &[UprobeSite]) -> Result<()> {
+pub(super) fn attach(
+    programs: &mut Programs,
+    wanted: &RequiredProgram,
+    sites: &[UprobeSite],
+) -> Result<()> {
     let program = wanted.program;
     match &wanted.at {
         AttachPoint::Tracepoint(name) => attach_tracepoint(programs, program, name),
@@ -230,7 +235,7 @@ pub(super) fn attach_task_events(
 /// Detaches everything. When this returns, no program runs any more.
 pub(super) fn detach(
     programs: &mut Programs,
-    wanted: &[Wanted],
+    wanted: &[RequiredProgram],
     counters: &mut CounterMap,
 ) -> Result<()> {
     // In reverse order: the end of what is under way is seen for as long as something can begin.

@@ -57,7 +57,7 @@ pub(super) fn stand_in(function: &str) -> Option<aya::Btf> {
 /// information has one type for each tracepoint.
 pub(super) fn near_tracepoints(name: &str) -> String {
     /// More suggestions than this are noise.
-    const MOST: usize = 3;
+    const MAX: usize = 3;
     /// The Jaro-Winkler similarity, from 0 to 1, below which names are unrelated.
     const NEAR: f64 = 0.8;
     let bytes = TypeInformation::read();
@@ -73,7 +73,7 @@ pub(super) fn near_tracepoints(name: &str) -> String {
         .filter(|(score, _)| *score >= NEAR)
         .collect();
     scored.sort_by(|left, right| right.0.total_cmp(&left.0));
-    scored.truncate(MOST);
+    scored.truncate(MAX);
     let names: Vec<&str> = scored.into_iter().map(|(_, known)| known).collect();
     if names.is_empty() {
         String::new()

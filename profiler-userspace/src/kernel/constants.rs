@@ -100,15 +100,15 @@ pub(super) fn shows_runtimes(config: &Config, request: &Request, support: &Suppo
         && support.thread_pointer()
 }
 
-/// The same constants of programs that show the frames of these runtimes, and have successors or not.
-pub(super) fn showing(config: &Config, runtimes: RuntimeKinds, successors: bool) -> Config {
+/// The same constants of programs that show the frames of these runtimes, and have replacements or not.
+pub(super) fn showing(config: &Config, runtimes: RuntimeKinds, replacements: bool) -> Config {
     let others = (config.switches)
         .without(Switches::RUNTIMES)
-        .without(Switches::SUCCESSORS);
+        .without(Switches::REPLACEMENTS);
     Config {
         switches: others
             .with_if(Switches::RUNTIMES, runtimes != RuntimeKinds::NONE)
-            .with_if(Switches::SUCCESSORS, successors),
+            .with_if(Switches::REPLACEMENTS, replacements),
         runtimes,
         ..*config
     }

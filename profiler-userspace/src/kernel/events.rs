@@ -15,9 +15,9 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 /// tenth of a second to read it. A power of two.
 pub(super) fn queue_bytes(cpus: u32) -> u32 {
     const EACH: u32 = 32 << 10;
-    const MOST: u32 = 1 << 20;
+    const MAX: u32 = 1 << 20;
     cpus.saturating_mul(EACH)
-        .clamp(4 * EACH, MOST)
+        .clamp(4 * EACH, MAX)
         .next_power_of_two()
 }
 

@@ -16,7 +16,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// At most so many keys are kept.
-const MOST_KEPT: usize = 4096;
+const MAX_KEPT: usize = 4096;
 
 /// Status by which a key is known again: device, inode, and the times of the last changes.
 type Status = (u64, u64, [i64; 4]);
@@ -50,7 +50,7 @@ impl FileKeys {
         // Never accessed, so truncation by others does no harm.
         let mapped = MmapOptions::new().len(1).map_raw_read_only(file).ok()?;
         let key = self.at(programs, mapped.as_ptr() as u64)?;
-        if self.kept.len() == MOST_KEPT {
+        if self.kept.len() == MAX_KEPT {
             self.kept.clear();
         }
         if let Some(status) = status {

@@ -12,7 +12,7 @@ use super::files::FileKeys;
 use super::logs::{self, Logs};
 use super::programs::Programs;
 use super::pruned;
-use super::request::Wanted;
+use super::request::RequiredProgram;
 use super::shared::{array, map};
 use super::size::Sizes;
 use super::slabs::SLAB_BYTES;
@@ -227,7 +227,7 @@ pub(super) fn load(request: Request, support: &Support) -> Result<Kernel> {
 }
 
 /// The object with all programs that may be loaded: of those that walk stacks, the ones that are wanted.
-fn object_for(wanted: &[Wanted]) -> Vec<u8> {
+fn object_for(wanted: &[RequiredProgram]) -> Vec<u8> {
     let is_wanted = |id: &ProgramId| wanted.iter().any(|wanted| wanted.program == *id);
     let all = ProgramId::ALL.iter();
     let left_out: Vec<&[u8]> = all
@@ -287,11 +287,11 @@ fn slabs(request: &Request, rows: bool) -> u32 {
     }
     u32::try_from(request.unwind_memory / SLAB_BYTES)
         .unwrap_or(u32::MAX)
-        .clamp(1, MOST_SLABS)
+        .clamp(1, MAX_SLABS)
 }
 
 /// As many as places of rows, which are numbers of 32 bits, can tell apart: 16 GiB.
-const MOST_SLABS: u32 = 1 << (32 - SLAB_BITS);
+const MAX_SLABS: u32 = 1 << (32 - SLAB_BITS);
 
 /// CPUs that may ever run; the kernel half is asked for counters by CPU number, and no number is above.
 fn possible_cpus() -> u32 {

@@ -17,11 +17,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 const ROOM_BYTES: u32 = 256 << 10;
 
 /// The least that a ring buffer can have, in bytes.
-const LEAST_BYTES: u32 = 4096;
+const MIN_BYTES: u32 = 4096;
 
 /// How large the ring buffer is made, in bytes.
 pub(super) const fn room(wanted: bool) -> u32 {
-    if wanted { ROOM_BYTES } else { LEAST_BYTES }
+    if wanted { ROOM_BYTES } else { MIN_BYTES }
 }
 
 /// Where lines come from.

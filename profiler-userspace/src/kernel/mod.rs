@@ -62,7 +62,7 @@ use profiler_common::abi::{CodeKey, Config, Counter, Counters, ProgramId};
 use profiler_common::runtime::{DESCRIPTOR_WORDS, RuntimeKinds};
 use profiler_common::wait_sampling::LONGEST_PERIOD_NS;
 use programs::Programs;
-use request::Wanted;
+use request::RequiredProgram;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io;
@@ -77,7 +77,7 @@ use threads::Threads;
 pub struct Kernel {
     programs: Programs,
     /// The programs of all probes, in the order in which they are attached.
-    wanted: Vec<Wanted>,
+    wanted: Vec<RequiredProgram>,
     store: Store,
     counters: CounterMap,
     threads: Threads,
@@ -90,7 +90,7 @@ pub struct Kernel {
     cgroups: Option<CgroupTable>,
     /// Whether the kernel half shows the frames of interpreters.
     shows_runtimes: bool,
-    /// Whether programs can have successors.
+    /// Whether programs can have replacements.
     can_follow_runtimes: bool,
     /// The constants that the programs of the probes were last loaded with.
     config: Config,
@@ -241,12 +241,12 @@ impl Kernel {
     /// Loads the programs of the probes, with what shows the frames of these runtimes, if that is wanted; attaches nothing
     /// yet.
     pub fn load_probes(&mut self, runtimes: RuntimeKinds) -> Result<()> {
-        let (runtimes, successors) = match (self.shows_runtimes, self.can_follow_runtimes) {
+        let (runtimes, replacements) = match (self.shows_runtimes, self.can_follow_runtimes) {
             (false, _) => (RuntimeKinds::NONE, false),
             (true, false) => (RuntimeKinds::ALL, false),
             (true, true) => (runtimes, true),
         };
-        self.config = constants::showing(&self.config, runtimes, successors);
+        self.config = constants::showing(&self.config, runtimes, replacements);
         self.programs.load(&self.wanted, &self.config)
     }
 

@@ -120,7 +120,7 @@ pub(super) fn interrupt_cost() -> Option<Duration> {
     const PERIOD_NS: u64 = 50_000;
     const LENGTH: Duration = Duration::from_millis(10);
     /// Between two looks at the clock there is less, and in the shortest interrupt more.
-    const LEAST: Duration = Duration::from_micros(1);
+    const MIN: Duration = Duration::from_micros(1);
     let source = Source {
         name: String::new(),
         kind: 1,
@@ -133,7 +133,7 @@ pub(super) fn interrupt_cost() -> Option<Duration> {
     while last.duration_since(began) < LENGTH {
         let now = Instant::now();
         let gap = now.duration_since(last);
-        if gap >= LEAST {
+        if gap >= MIN {
             gaps.push(gap);
         }
         last = now;

@@ -1,12 +1,12 @@
-//! The programs of the BPF object: loaded, found by their IDs, run on demand, followed by successors.
+//! The programs of the BPF object: loaded, found by their IDs, run on demand, followed by replacements.
 //!
-//! A successor is the same program, loaded with other constants. The attached one jumps to it with its first instruction, so
+//! A replacement is the same program, loaded with other constants. The attached one jumps to it with its first instruction, so
 //! that nothing is attached anew, and no firing is missed or counted twice.
 
 use super::config_map::ConfigMap;
 use super::errors::{missing, rejected};
 use super::perf_events::PerfEvents;
-use super::request::Wanted;
+use super::request::RequiredProgram;
 use super::{Error, Result};
 use aya::Ebpf;
 use aya::maps::{Map, MapData, MapError, ProgramArray};
@@ -49,13 +49,13 @@ pub(super) struct Programs {
     _named: Vec<MapData>,
     config: ConfigMap,
     links: Vec<(ProgramId, Link)>,
-    /// Programs that are attached, in whose place successors run.
+    /// Programs that are attached, in whose place replacements run.
     succeeded: HashMap<ProgramId, ProgramFd>,
-    successors: Successors,
+    replacements: Replacements,
 }
 
-/// Where programs look for their successors.
-struct Successors {
+/// Where programs look for their replacements.
+struct Replacements {
     perf_events: ProgramArray<MapData>,
     uprobes: ProgramArray<MapData>,
     tracepoints: ProgramArray<MapData>,
@@ -71,7 +71,7 @@ impl Programs {
                 .ok_or_else(|| missing(name))
         };
         Ok(Self {
-            successors: Successors {
+            replacements: Replacements {
                 perf_events: array("NEXT_PERF_EVENT")?,
                 uprobes: array("NEXT_UPROBE")?,
                 tracepoints: array("NEXT_TRACEPOINT")?,
@@ -85,9 +85,9 @@ impl Programs {
     }
 
     /// Loads the programs of all probes, with these constants.
-    pub(super) fn load(&mut self, wanted: &[Wanted], config: &Config) -> Result<()> {
+    pub(super) fn load(&mut self, wanted: &[RequiredProgram], config: &Config) -> Result<()> {
         self.config.set(config)?;
-        for Wanted { program, .. } in wanted {
+        for RequiredProgram { program, .. } in wanted {
             match load(self.any(*program)?) {
                 // By an event before.
                 Ok(()) | Err(ProgramError::AlreadyLoaded) => {}
@@ -97,8 +97,8 @@ impl Programs {
         Ok(())
     }
 
-    /// Loads successors of the attached programs that walk stacks, with these constants. They run from the next firing on.
-    pub(super) fn succeed(&mut self, wanted: &[Wanted], config: &Config) -> Result<()> {
+    /// Loads replacements of the attached programs that walk stacks, with these constants. They run from the next firing on.
+    pub(super) fn succeed(&mut self, wanted: &[RequiredProgram], config: &Config) -> Result<()> {
         self.config.set(config)?;
         let mut programs: Vec<ProgramId> = wanted.iter().map(|wanted| wanted.program).collect();
         programs.sort_unstable();
@@ -114,16 +114,16 @@ impl Programs {
         let Some(program) = self.ebpf.program_mut(id.name()) else {
             return Err(ProgramError::NotLoaded);
         };
-        // Its links are ours, so it stays attached; a successor before this one runs until it is replaced.
+        // Its links are ours, so it stays attached; a replacement before this one runs until it is replaced.
         if let Entry::Vacant(first) = self.succeeded.entry(id) {
             first.insert(program.fd()?.try_clone()?);
         }
         unload(program)?;
         load(program)?;
         let array = match program {
-            Program::PerfEvent(_) => &mut self.successors.perf_events,
-            Program::UProbe(_) => &mut self.successors.uprobes,
-            _ => &mut self.successors.tracepoints,
+            Program::PerfEvent(_) => &mut self.replacements.perf_events,
+            Program::UProbe(_) => &mut self.replacements.uprobes,
+            _ => &mut self.replacements.tracepoints,
         };
         array
             .set(id as u32, program.fd()?, 0)
@@ -133,7 +133,7 @@ impl Programs {
             })
     }
 
-    /// The program that is attached, whether or not a successor runs in its place; none if it is not loaded.
+    /// The program that is attached, whether or not a replacement runs in its place; none if it is not loaded.
     pub(super) fn attached(&self, id: ProgramId) -> Option<BorrowedFd<'_>> {
         let first = self.succeeded.get(&id);
         let own = || self.ebpf.program(id.name())?.fd().ok();
@@ -192,7 +192,7 @@ impl Programs {
         self.links.retain(|(other, _)| *other != program);
     }
 
-    /// The programs that are loaded, with what the verifier says of them; of those that have successors, the last.
+    /// The programs that are loaded, with what the verifier says of them; of those that have replacements, the last.
     pub(super) fn verified(&self) -> Vec<Verified> {
         let programs = self.ebpf.programs();
         programs

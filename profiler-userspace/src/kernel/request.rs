@@ -31,7 +31,7 @@ pub struct Request {
 
 /// A program of the BPF object that is needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub(super) struct RequiredProgram {
     pub(super) program: ProgramId,
     /// Point that it is attached to.
     pub(super) at: AttachPoint,
@@ -111,11 +111,11 @@ impl Request {
 
     /// The programs of all events, each once but for perf events, in the order of attaching: perf events come last, so that all
     /// of them start at nearly the same time.
-    pub(super) fn programs(&self) -> Vec<Wanted> {
-        let mut all: Vec<Wanted> = Vec::new();
+    pub(super) fn programs(&self) -> Vec<RequiredProgram> {
+        let mut all: Vec<RequiredProgram> = Vec::new();
         for (first, spec) in self.specs() {
             for attachment in spec.programs {
-                let wanted = Wanted::new(attachment, first);
+                let wanted = RequiredProgram::new(attachment, first);
                 // One program serves all perf events, each of which is attached by itself.
                 let is_own = wanted.at == AttachPoint::PerfEvent;
                 if is_own || all.iter().all(|other| other.program != wanted.program) {
@@ -129,7 +129,7 @@ impl Request {
     }
 
     /// The programs for page faults, which come after the others.
-    pub(super) fn page_fault_programs(&self, faults: PageFaults) -> Vec<Wanted> {
+    pub(super) fn page_fault_programs(&self, faults: PageFaults) -> Vec<RequiredProgram> {
         let is_io = |probe: &Probe| matches!(probe, Probe::Io(_));
         let place = self.probes.iter().position(is_io);
         let Some((first, _)) = place.and_then(|place| self.specs().nth(place)) else {
@@ -137,12 +137,12 @@ impl Request {
         };
         let attachments = faults.programs().into_iter();
         attachments
-            .map(|attachment| Wanted::new(attachment, first))
+            .map(|attachment| RequiredProgram::new(attachment, first))
             .collect()
     }
 }
 
-impl Wanted {
+impl RequiredProgram {
     /// A program of a probe whose first event has this number.
     fn new(attachment: Attachment, first: usize) -> Self {
         let event = first + attachment.event;

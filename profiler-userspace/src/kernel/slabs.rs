@@ -46,7 +46,7 @@ pub(super) struct Slabs {
     _outer: Outer,
     /// The same, by a descriptor that threads can have copies of.
     handle: OwnedFd,
-    slabs: Vec<Place>,
+    slabs: Vec<SlabState>,
     /// How many may be there.
     most: usize,
     coming: Vec<JoinHandle<Made>>,
@@ -84,7 +84,7 @@ impl Window {
 }
 
 /// Where a slab is, or may be.
-enum Place {
+enum SlabState {
     /// Nothing is there.
     Empty,
     /// A thread is making it.
@@ -103,12 +103,12 @@ type Made = Vec<(usize, Result<SlabMap>)>;
 
 /// Words that were stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stored {
+pub(super) struct StoredWords {
     place: u32,
     words: u32,
 }
 
-impl Stored {
+impl StoredWords {
     /// Where the first word is.
     pub(super) fn place(&self) -> u32 {
         self.place
@@ -122,7 +122,7 @@ impl Slabs {
         let handle = handle.map_err(|error| not_made(MapError::IoError(error)))?;
         let outer = Outer::try_from(Map::ArrayOfMaps(outer)).map_err(not_made)?;
         let mut slabs = Self {
-            slabs: (0..outer.len()).map(|_| Place::Empty).collect(),
+            slabs: (0..outer.len()).map(|_| SlabState::Empty).collect(),
             most: outer.len() as usize,
             _outer: outer,
             handle,
@@ -146,7 +146,7 @@ impl Slabs {
 
     /// How many are there, or on their way.
     fn taken(&self) -> usize {
-        let is_taken = |place: &&Place| !matches!(place, Place::Empty);
+        let is_taken = |place: &&SlabState| !matches!(place, SlabState::Empty);
         self.slabs.iter().filter(is_taken).count()
     }
 
@@ -157,9 +157,9 @@ impl Slabs {
 
     /// Makes slabs for so many words that will be stored, as far as there is room. Does not wait for them.
     pub(super) fn expect(&mut self, words: usize) {
-        let free = |place: &Place| match place {
-            Place::There(slab) => slab.free.iter().map(|part| part.end - part.start).max(),
-            Place::Empty | Place::Coming => None,
+        let free = |place: &SlabState| match place {
+            SlabState::There(slab) => slab.free.iter().map(|part| part.end - part.start).max(),
+            SlabState::Empty | SlabState::Coming => None,
         };
         let largest = self.slabs.iter().filter_map(free).max().unwrap_or(0) as usize;
         // Small tables share a slab with others.
@@ -167,10 +167,10 @@ impl Slabs {
             return;
         }
         // Slabs that were given back, or expected in vain, come first.
-        let is_free = |place: &&Place| free(place) == Some(SLAB_WORDS as u32);
+        let is_free = |place: &&SlabState| free(place) == Some(SLAB_WORDS as u32);
         let there = self.slabs.iter().filter(is_free).count();
         let numbers: Vec<usize> = (0..self.slabs.len())
-            .filter(|&number| matches!(self.slabs[number], Place::Empty))
+            .filter(|&number| matches!(self.slabs[number], SlabState::Empty))
             .take(words.div_ceil(SLAB_WORDS).saturating_sub(there))
             .take(self.most.saturating_sub(self.taken()))
             .collect();
@@ -187,14 +187,14 @@ impl Slabs {
             if let Ok(maker) = Builder::new().name("unwind-slabs".into()).spawn(make) {
                 self.coming.push(maker);
                 for &number in some {
-                    self.slabs[number] = Place::Coming;
+                    self.slabs[number] = SlabState::Coming;
                 }
             }
         }
     }
 
     /// Stores words, at most [`SLAB_WORDS`], together; none if there is no room.
-    pub(super) fn store(&mut self, words: &[u32]) -> Result<Option<Stored>> {
+    pub(super) fn store(&mut self, words: &[u32]) -> Result<Option<StoredWords>> {
         let stored = self.store_parts(&[words])?;
         Ok(stored.and_then(|mut stored| stored.pop()))
     }
@@ -203,7 +203,7 @@ impl Slabs {
     pub(super) fn store_parts<W: AsRef<[u32]>>(
         &mut self,
         parts: &[W],
-    ) -> Result<Option<Vec<Stored>>> {
+    ) -> Result<Option<Vec<StoredWords>>> {
         let words = |part: &W| (part.as_ref().len() as u32).next_multiple_of(PAIR);
         let wanted = parts.iter().map(words).sum();
         let Some((number, first)) = self.room(wanted)? else {
@@ -219,7 +219,7 @@ impl Slabs {
         }
         let mut place = (number as u32) << SLAB_BITS | first;
         let stored = parts.iter().map(|part| {
-            let stored = Stored {
+            let stored = StoredWords {
                 place,
                 words: words(part),
             };
@@ -248,7 +248,7 @@ impl Slabs {
         let is_mapped =
             { self.window.as_ref() }.is_some_and(|of| of.pairs(number, &part).is_some());
         if !is_mapped {
-            let Some(Place::There(slab)) = self.slabs.get(number) else {
+            let Some(SlabState::There(slab)) = self.slabs.get(number) else {
                 return Ok(None);
             };
             let words = Window::around(&part);
@@ -264,16 +264,16 @@ impl Slabs {
     }
 
     /// Gives room back. Nobody may be reading it.
-    pub(super) fn release(&mut self, stored: &Stored) {
+    pub(super) fn release(&mut self, stored: &StoredWords) {
         let (number, first) = slab_of(stored.place);
-        if let Some(Place::There(slab)) = self.slabs.get_mut(number as usize) {
+        if let Some(SlabState::There(slab)) = self.slabs.get_mut(number as usize) {
             give_back(&mut slab.free, first..first + stored.words);
         }
     }
 
     /// Gives slabs back to the kernel in which nothing is stored, all but one.
     pub(super) fn give_back(&mut self) -> Result<()> {
-        let is_unused = |place: &Place| matches!(place, Place::There(slab) if slab.free == whole(SLAB_WORDS as u32));
+        let is_unused = |place: &SlabState| matches!(place, SlabState::There(slab) if slab.free == whole(SLAB_WORDS as u32));
         let unused = { 0..self.slabs.len() }.filter(|&number| is_unused(&self.slabs[number]));
         let unused: Vec<usize> = unused.skip(1).collect();
         if unused.is_empty() {
@@ -287,7 +287,7 @@ impl Slabs {
         let mut outer = outer(&self.handle)?;
         for number in unused {
             outer.set(number as u32, &*stand_in, 0).map_err(not_made)?;
-            self.slabs[number] = Place::Empty;
+            self.slabs[number] = SlabState::Empty;
             // A mapping keeps the memory.
             self.window.take_if(|window| window.slab == number);
         }
@@ -298,7 +298,7 @@ impl Slabs {
     fn room(&mut self, words: u32) -> Result<Option<(usize, u32)>> {
         loop {
             for (number, place) in self.slabs.iter_mut().enumerate() {
-                if let Place::There(slab) = place
+                if let SlabState::There(slab) = place
                     && let Some(first) = take(&mut slab.free, words)
                 {
                     return Ok(Some((number, first)));
@@ -307,29 +307,29 @@ impl Slabs {
             let made = if let Some(maker) = self.coming.pop() {
                 maker.join().unwrap_or_default()
             } else {
-                let is_empty = |place: &Place| matches!(place, Place::Empty);
+                let is_empty = |place: &SlabState| matches!(place, SlabState::Empty);
                 let empty = self.slabs.iter().position(is_empty);
                 let Some(number) = empty.filter(|_| self.taken() < self.most) else {
                     return Ok(None);
                 };
                 vec![(number, make(&self.handle, number))]
             };
-            self.take_in(made)?;
+            self.add(made)?;
         }
     }
 
     /// Takes in what was made; or the first reason why something was not.
-    fn take_in(&mut self, made: Made) -> Result<()> {
+    fn add(&mut self, made: Made) -> Result<()> {
         let mut result = Ok(());
         for (number, slab) in made {
             self.slabs[number] = match slab {
-                Ok(map) => Place::There(Slab {
+                Ok(map) => SlabState::There(Slab {
                     map,
                     free: whole(SLAB_WORDS as u32),
                 }),
                 Err(error) => {
                     result = result.and(Err(error));
-                    Place::Empty
+                    SlabState::Empty
                 }
             };
         }

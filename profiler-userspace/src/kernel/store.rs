@@ -22,7 +22,7 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 /// cleared.
 #[derive(Default)]
 pub(super) struct Drained {
-    epochs: BTreeMap<u32, Stored>,
+    epochs: BTreeMap<u32, EpochRecords>,
     /// Stacks that threads off the CPU referred to when a side was last cleared. They may have come back since, and
     /// tallies that are yet to be read may refer to them.
     named: Blocks,
@@ -33,12 +33,12 @@ pub(super) type Blocks = BTreeMap<u32, BTreeSet<u32>>;
 
 /// The records of an epoch, by their positions.
 #[derive(Default)]
-struct Stored {
+struct EpochRecords {
     stacks: HashMap<u32, Arc<RawStack>>,
     pairs: HashMap<u32, Pair>,
 }
 
-impl Stored {
+impl EpochRecords {
     fn has(&self, block: u32) -> bool {
         self.stacks.contains_key(&block) || self.pairs.contains_key(&block)
     }
@@ -498,7 +498,7 @@ fn clear(name: &'static str, index: &MapData, slots: usize, side: u32) -> Result
 mod tests {
     use super::*;
 
-    fn with_stacks(blocks: &[u32]) -> Stored {
+    fn with_stacks(blocks: &[u32]) -> EpochRecords {
         let stack = Arc::new(RawStack {
             frames: Box::default(),
             end: StackEnd::Unreadable,
@@ -506,9 +506,9 @@ mod tests {
             check: 0,
         });
         let stacks = blocks.iter().map(|block| (*block, Arc::clone(&stack)));
-        Stored {
+        EpochRecords {
             stacks: stacks.collect(),
-            ..Stored::default()
+            ..EpochRecords::default()
         }
     }
 

@@ -116,8 +116,8 @@ impl Support {
             task_ids: fs::read_to_string("/proc/sys/kernel/pid_max")
                 .ok()
                 .and_then(|text| text.trim().parse().ok())
-                .unwrap_or(MOST_TASK_IDS)
-                .min(MOST_TASK_IDS),
+                .unwrap_or(MAX_TASK_IDS)
+                .min(MAX_TASK_IDS),
             tail_calls: fs::read_to_string("/proc/sys/net/core/bpf_jit_enable")
                 .map_or(true, |text| text.trim() != "0"),
         }
@@ -135,4 +135,4 @@ fn switch_tells_state(btf: &Btf<'_>) -> Option<bool> {
 }
 
 /// The largest `kernel.pid_max` there can be (`include/linux/threads.h`, `PID_MAX_LIMIT`).
-const MOST_TASK_IDS: u32 = 4 << 20;
+const MAX_TASK_IDS: u32 = 4 << 20;

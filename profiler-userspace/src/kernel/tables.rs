@@ -4,13 +4,13 @@
 //! finds them. Never knows of ELF files.
 
 use super::shared::{Shared, map};
-use super::slabs::{Slabs, Stored};
+use super::slabs::{Slabs, StoredWords};
 use super::{Result, grace};
 use crate::unwind::loader::{CodeSegment, TableStore};
 use aya::maps::MapData;
 use profiler_common::abi::{
     CODE_PROBES, CODE_SLOT_BITS, COUNTERS_WORDS, Code, CodeKey, CodeState, Control, MAX_RULES,
-    PageRows, Row, Rule, SLAB_WORDS,
+    PageRows, Rule, SLAB_WORDS, TableRow,
 };
 use profiler_common::intern::Hash;
 use profiler_common::runtime::{DESCRIPTOR_WORDS, DESCRIPTORS};
@@ -49,28 +49,28 @@ pub struct Tables {
 /// One object's rows in the kernel.
 #[derive(Debug, Default)]
 pub struct StoredTable {
-    rows: Vec<Stored>,
-    pages: Option<Stored>,
+    rows: Vec<StoredWords>,
+    pages: Option<StoredWords>,
     /// The words of `pages`: for each page where its rows are, and how many.
     directory: Vec<u32>,
     /// Rows that are in the place of those of a page.
-    replaced: HashMap<u32, Stored>,
+    replaced: HashMap<u32, StoredWords>,
 }
 
 /// A row as the kernel half reads it.
-fn word_of(row: &Row) -> u32 {
+fn word_of(row: &TableRow) -> u32 {
     u32::from(row.low) | u32::from(row.rule) << 16
 }
 
-fn row_of(word: u32) -> Row {
-    Row {
+fn row_of(word: u32) -> TableRow {
+    TableRow {
         low: word as u16,
         rule: (word >> 16) as u16,
     }
 }
 
 impl TableStore for Tables {
-    type Stored = StoredTable;
+    type ObjectRows = StoredTable;
     type Error = super::Error;
 
     fn limit(&self) -> u64 {
@@ -96,7 +96,7 @@ impl TableStore for Tables {
         }
     }
 
-    fn store(&mut self, pages: &[PageRows], rows: &[Row]) -> Result<Option<StoredTable>> {
+    fn store(&mut self, pages: &[PageRows], rows: &[TableRow]) -> Result<Option<StoredTable>> {
         let mut stored = StoredTable::default();
         match self.store_parts(pages, rows, &mut stored) {
             Ok(true) => Ok(Some(stored)),
@@ -145,7 +145,7 @@ impl TableStore for Tables {
     ) -> usize {
         let base = table
             .and_then(|table| table.pages.as_ref())
-            .map_or(0, Stored::place);
+            .map_or(0, StoredWords::place);
         let mut left_out = 0;
         for segment in segments {
             let state = match segment.first_page {
@@ -162,7 +162,7 @@ impl TableStore for Tables {
         left_out
     }
 
-    fn rows(&mut self, table: &StoredTable, page: u32) -> Result<Vec<Row>> {
+    fn rows(&mut self, table: &StoredTable, page: u32) -> Result<Vec<TableRow>> {
         let place = page as usize * 2;
         let Some(&[first, count]) = table.directory.get(place..place + 2) else {
             return Ok(Vec::new());
@@ -175,7 +175,7 @@ impl TableStore for Tables {
         &mut self,
         table: &mut StoredTable,
         keys: &[CodeKey],
-        pages: &[(u32, Vec<Row>)],
+        pages: &[(u32, Vec<TableRow>)],
     ) -> Result<bool> {
         let Some(before) = table.pages.clone() else {
             return Ok(false);
@@ -263,7 +263,7 @@ impl Tables {
     fn store_parts(
         &mut self,
         pages: &[PageRows],
-        rows: &[Row],
+        rows: &[TableRow],
         stored: &mut StoredTable,
     ) -> Result<bool> {
         if pages.len() * 2 > SLAB_WORDS {
@@ -301,11 +301,11 @@ impl Tables {
     /// Stores the rows of pages, and notes in the directory where they are; false if there is no room.
     fn store_pages(
         &mut self,
-        pages: &[(u32, Vec<Row>)],
+        pages: &[(u32, Vec<TableRow>)],
         directory: &mut [u32],
-        stored: &mut Vec<(u32, Stored)>,
+        stored: &mut Vec<(u32, StoredWords)>,
     ) -> Result<bool> {
-        let words_of = |(_, rows): &(u32, Vec<Row>)| rows.iter().map(word_of).collect();
+        let words_of = |(_, rows): &(u32, Vec<TableRow>)| rows.iter().map(word_of).collect();
         let words: Vec<Vec<u32>> = pages.iter().map(words_of).collect();
         // A page has fewer rows than a sixteenth of a slab has words, but for hostile ones.
         for (pages, words) in pages.chunks(TOGETHER).zip(words.chunks(TOGETHER)) {

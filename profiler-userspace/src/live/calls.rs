@@ -17,13 +17,13 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 /// More nodes than this are not kept. Of the whole machine, a minute has about 5,000.
-const MOST_NODES: usize = 24_000;
+const MAX_NODES: usize = 24_000;
 
 /// So many owners are told apart by process ID and thread ID.
-const MOST_OWNERS: usize = 512;
+const MAX_OWNERS: usize = 512;
 
 /// So many new owners of a window are, those with the most weight.
-const MOST_NEW_OWNERS: usize = 32;
+const MAX_NEW_OWNERS: usize = 32;
 
 /// The mark that stands for stacks that are too rare to be kept.
 pub(super) const JOINED: &str = "[rare stacks]";
@@ -76,7 +76,7 @@ pub(super) struct Name {
 
 /// A frame that code has, or a mark, with all that saving it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Place {
+pub(super) struct SavedFrame {
     /// The function, or what holds the mark's name: an index into [`Calls::functions`].
     pub(super) function: u32,
     /// An index into [`Calls::mappings`].
@@ -95,7 +95,7 @@ pub(super) enum What {
     /// All that an owner did: an index into [`Calls::owners`].
     Owner(u32),
     /// A call.
-    Place(Place),
+    SavedFrame(SavedFrame),
 }
 
 /// Sums of a node. Not whole numbers, because fading takes parts.
@@ -167,7 +167,7 @@ impl Calls {
     pub(super) fn add(&mut self, profile: &Profile, factor: f64) {
         let tree = CallTree::new(profile);
         let owners = self.new_owners(profile, &tree);
-        let places: Vec<Place> = tree
+        let places: Vec<SavedFrame> = tree
             .frames()
             .map(|(frame, code)| self.place(profile, frame, code))
             .collect();
@@ -176,7 +176,7 @@ impl Calls {
             let owner = What::Owner(owners[sample.labels.0 as usize]);
             let root = self.child(None, owner);
             let at = joining.place(sample.node, Some(root), |caller, frame| {
-                self.child(caller, What::Place(places[frame.index()]))
+                self.child(caller, What::SavedFrame(places[frame.index()]))
             });
             let at = at.unwrap_or(root);
             let state = usize::from(!ran(sample.thread_state));
@@ -184,7 +184,7 @@ impl Calls {
             own.weight[state] += sample.weight as f64 * factor;
             own.count[state] += sample.count as f64 * factor;
         }
-        self.keep_bounds(MOST_NODES, MOST_OWNERS);
+        self.keep_bounds(MAX_NODES, MAX_OWNERS);
     }
 
     /// Multiplies all weights. What has nearly vanished is forgotten.
@@ -231,7 +231,7 @@ impl Calls {
             .filter(|label| self.owners.get_index_of(&all[*label]).is_none())
             .collect();
         new.sort_by_key(|label| std::cmp::Reverse(weights[*label]));
-        for label in new.into_iter().take(MOST_NEW_OWNERS) {
+        for label in new.into_iter().take(MAX_NEW_OWNERS) {
             self.owners.insert(all[label].clone());
         }
         let index = |owner: Owner| match self.owners.get_index_of(&owner) {
@@ -241,7 +241,7 @@ impl Calls {
         all.into_iter().map(index).collect()
     }
 
-    fn place(&mut self, profile: &Profile, frame: &Frame, code: Option<Code>) -> Place {
+    fn place(&mut self, profile: &Profile, frame: &Frame, code: Option<Code>) -> SavedFrame {
         let mapping = code.and_then(|code| code.mapping);
         let mapping = mapping.map(|index| {
             let mapping = &profile.mappings()[index.0 as usize];
@@ -265,10 +265,10 @@ impl Calls {
         mapping: Option<u32>,
         line: u32,
         kind: FrameKind,
-    ) -> Place {
+    ) -> SavedFrame {
         let function_number = number(&mut self.functions, function);
         let key = (function_number, line, kind);
-        let place = |name| Place {
+        let place = |name| SavedFrame {
             function: function_number,
             mapping,
             line,
@@ -322,7 +322,7 @@ impl Calls {
         let mut by_weight: Vec<(usize, f64)> = (self.nodes.iter().zip(&totals))
             .filter_map(|(node, total)| match node.what {
                 What::Owner(owner) => Some((owner as usize, *total)),
-                What::Place(_) => None,
+                What::SavedFrame(_) => None,
             })
             .collect();
         by_weight.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -376,9 +376,9 @@ impl Calls {
                 None => (None, false),
             };
             let at = match change(self, index).filter(|_| !is_joined) {
-                Some(What::Place(place)) => {
+                Some(What::SavedFrame(place)) => {
                     let place = self.moved_place(place, &mut new);
-                    (Some(new.child(parent, What::Place(place))), false)
+                    (Some(new.child(parent, What::SavedFrame(place))), false)
                 }
                 Some(owner) => (Some(new.child(parent, owner)), false),
                 None if node.own.all() > 0.0 && !is_joined => (Some(new.mark(parent)), true),
@@ -403,16 +403,16 @@ impl Calls {
         });
         let function = Function::named(JOINED);
         let place = self.place_of(&function, None, 0, FrameKind::Mark);
-        self.child(Some(parent), What::Place(place))
+        self.child(Some(parent), What::SavedFrame(place))
     }
 
-    fn moved_place(&self, place: Place, new: &mut Self) -> Place {
+    fn moved_place(&self, place: SavedFrame, new: &mut Self) -> SavedFrame {
         let function = &self.functions[place.function as usize];
         let mapping = place.mapping;
         let mapping =
             mapping.map(|index| number(&mut new.mappings, &self.mappings[index as usize]));
         let name = self.names[place.name as usize].clone();
-        Place {
+        SavedFrame {
             function: number(&mut new.functions, function),
             mapping,
             name: new.names.insert_full(name).0 as u32,

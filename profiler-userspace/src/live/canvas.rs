@@ -3,7 +3,7 @@
 //! In: texts and styles. Out: cells of a buffer, never outside of it.
 
 use super::label::padded;
-use super::look::Look;
+use super::theme::Theme;
 use ratatui::buffer::Buffer;
 use ratatui::style::Style;
 use unicode_width::UnicodeWidthChar as _;
@@ -11,7 +11,7 @@ use unicode_width::UnicodeWidthChar as _;
 /// A screen that is being drawn.
 pub(super) struct Canvas<'a> {
     pub(super) buffer: &'a mut Buffer,
-    pub(super) look: Look,
+    pub(super) theme: Theme,
     pub(super) columns: u16,
 }
 
@@ -25,7 +25,7 @@ impl Canvas<'_> {
     pub(super) fn text(&mut self, mut column: u16, row: u16, text: &str, style: Style) {
         for c in text.chars() {
             let width = c.width().unwrap_or(0) as u16;
-            let (c, width) = match self.look.unicode || c.is_ascii() {
+            let (c, width) = match self.theme.unicode || c.is_ascii() {
                 true => (c, width),
                 false => ('?', 1),
             };

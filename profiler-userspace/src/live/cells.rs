@@ -6,8 +6,8 @@
 use super::canvas::Canvas;
 use super::flame::{self, Filling, NEVER_FOLDED, Span};
 use super::label::fit;
-use super::look::Colors;
 use super::shape::ROOT;
+use super::theme::Colors;
 use super::top::Top;
 use ratatui::style::{Color, Modifier, Style};
 
@@ -17,7 +17,7 @@ const BLOCKS: [char; 9] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉',
 /// Draws the rows that are in sight.
 pub(super) fn draw(top: &Top, canvas: &mut Canvas<'_>) {
     let state = &top.state;
-    let units = top.look.units();
+    let units = top.theme.units();
     let body = top.body_rows();
     let rows = flame::rows(&top.shape, state.zoom, top.columns, units, body);
     let matches = Matches::new(top);
@@ -151,26 +151,26 @@ impl Painter<'_> {
 
     /// A cell that several frames share.
     fn joined(&self) -> (char, Style) {
-        let c = if self.top.look.unicode { '░' } else { ':' };
-        (c, self.top.look.joined())
+        let c = if self.top.theme.unicode { '░' } else { ':' };
+        (c, self.top.theme.joined())
     }
 
     fn style(&self, place: usize, span: &Span) -> Style {
-        let (top, look) = (self.top, self.top.look);
+        let (top, theme) = (self.top, self.top.theme);
         let (node, is_trunk) = match span.filling {
             Filling::Node(node) => (node, false),
             Filling::Trunk(node) => (node, true),
-            Filling::Joined => return look.joined(),
+            Filling::Joined => return theme.joined(),
         };
         let style = match node {
-            ROOT => look.bar(),
+            ROOT => theme.bar(),
             node => {
                 let name = top.shape.name(node);
                 let palette = top.channels[top.state.channel].palette;
                 let time = top.shape.node(node).total;
                 // Neighbours differ, and so do callers and callees.
                 let is_even = (place + usize::from(self.line)).is_multiple_of(2);
-                look.frame(palette, name, time, is_even)
+                theme.frame(palette, name, time, is_even)
             }
         };
         let is_below = top.state.zoom != node && top.shape.is_above(top.state.zoom, node);
@@ -184,15 +184,15 @@ impl Painter<'_> {
         let is_in_trunk = is_trunk && !has_row(top.shape.node(selected).depth);
         let is_selected = node == selected || is_in_trunk && top.shape.is_above(node, selected);
         match (is_selected, self.matches.is_met(top, node)) {
-            (true, _) => style.patch(look.selected()),
-            (false, true) => style.patch(look.matching()),
+            (true, _) => style.patch(theme.selected()),
+            (false, true) => style.patch(theme.matching()),
             (false, false) => style,
         }
     }
 
     /// The frames that have no row are named by how many they are.
     fn trunk_name(&self, node: u32) -> String {
-        let sign = if self.top.look.unicode { '…' } else { '~' };
+        let sign = if self.top.theme.unicode { '…' } else { '~' };
         let name = &self.top.shape.name(node).text;
         format!("{sign} {} more frames {sign} {name}", self.folded)
     }
@@ -204,16 +204,16 @@ impl Painter<'_> {
         if columns == 0 {
             return;
         }
-        if self.top.look.colors == Colors::None {
+        if self.top.theme.colors == Colors::None {
             // Nothing else parts neighbours.
             columns -= 1;
-            let edge = if self.top.look.unicode { '│' } else { '|' };
+            let edge = if self.top.theme.unicode { '│' } else { '|' };
             for column in first..end - 1 {
                 canvas.cell(column, self.line, ' ', style);
             }
             canvas.cell(end - 1, self.line, edge, Style::new());
         }
-        let label = fit(name, columns, self.top.look.cut());
+        let label = fit(name, columns, self.top.theme.cut());
         canvas.text(first, self.line, &label, style);
     }
 }

@@ -28,11 +28,11 @@ pub(super) struct Span {
 }
 
 /// A row, from left to right.
-pub(super) type Row = Vec<Span>;
+pub(super) type SpanRow = Vec<Span>;
 
 /// A node, or several, with the weights between which they stand.
 #[derive(Clone, Copy)]
-struct Piece {
+struct Bar {
     filling: Filling,
     from: f64,
     to: f64,
@@ -54,7 +54,7 @@ impl Scale {
         (units as u32).min(self.units)
     }
 
-    fn is_narrow(self, piece: &Piece) -> bool {
+    fn is_narrow(self, piece: &Bar) -> bool {
         (piece.to - piece.from) / self.total * f64::from(self.units) + 1e-6 < f64::from(self.cell)
     }
 }
@@ -62,7 +62,7 @@ impl Scale {
 /// Rows from the root on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rows {
-    pub(super) all: Vec<Row>,
+    pub(super) all: Vec<SpanRow>,
     /// How many levels have no row of their own, since nearly all is in one frame there and rows are few.
     pub(super) folded: usize,
 }
@@ -81,7 +81,7 @@ impl Rows {
 pub(super) const NEVER_FOLDED: usize = 2;
 
 /// Fewer levels are not folded.
-const LEAST_FOLDED: usize = 2;
+const MIN_FOLDED: usize = 2;
 
 /// A frame that is so wide is of the trunk, as a share of the screen.
 const TRUNK_SHARE: f64 = 0.8;
@@ -91,13 +91,13 @@ const TRUNK_SHARE: f64 = 0.8;
 pub(super) fn rows(shape: &Shape, zoom: u32, columns: u16, cell: u32, room: usize) -> Rows {
     let mut all = levels(shape, zoom, columns, cell);
     let least = f64::from(u32::from(columns) * cell) * TRUNK_SHARE;
-    let widest = |row: &Row| {
+    let widest = |row: &SpanRow| {
         row.iter()
             .position(|span| f64::from(span.range.end - span.range.start) >= least)
     };
     let trunk: Vec<usize> = all.iter().map_while(widest).collect();
     let folded = trunk.len().saturating_sub(NEVER_FOLDED + 1);
-    if all.len() <= room || folded < LEAST_FOLDED {
+    if all.len() <= room || folded < MIN_FOLDED {
         return Rows { all, folded: 0 };
     }
     all.drain(NEVER_FOLDED..NEVER_FOLDED + folded);
@@ -110,7 +110,7 @@ pub(super) fn rows(shape: &Shape, zoom: u32, columns: u16, cell: u32, room: usiz
 
 /// Each level as a row: the nodes below the zoomed one as wide as itself. `columns` cells of `cell` units each. Rows begin
 /// at the root and end where no node is.
-fn levels(shape: &Shape, zoom: u32, columns: u16, cell: u32) -> Vec<Row> {
+fn levels(shape: &Shape, zoom: u32, columns: u16, cell: u32) -> Vec<SpanRow> {
     let scale = Scale {
         units: u32::from(columns) * cell,
         cell,
@@ -129,7 +129,7 @@ fn levels(shape: &Shape, zoom: u32, columns: u16, cell: u32) -> Vec<Row> {
             filling: Filling::Node(*node),
         }]
     };
-    let mut rows: Vec<Row> = below.iter().rev().map(whole).collect();
+    let mut rows: Vec<SpanRow> = below.iter().rev().map(whole).collect();
     let mut level = vec![(zoom, 0.0)];
     loop {
         let (pieces, next) = children(shape, &level, scale);
@@ -144,14 +144,14 @@ fn levels(shape: &Shape, zoom: u32, columns: u16, cell: u32) -> Vec<Row> {
 
 /// The pieces above the nodes of a level, which begin at these weights; and the next level. Callees
 /// of narrow nodes are a part of that level, and are joined there.
-fn children(shape: &Shape, level: &[(u32, f64)], scale: Scale) -> (Vec<Piece>, Vec<(u32, f64)>) {
-    let mut pieces: Vec<Piece> = Vec::new();
+fn children(shape: &Shape, level: &[(u32, f64)], scale: Scale) -> (Vec<Bar>, Vec<(u32, f64)>) {
+    let mut pieces: Vec<Bar> = Vec::new();
     let mut next = Vec::new();
     for &(node, mut at) in level {
         for &child in &shape.node(node).children {
             let weight = shape.node(child).weight();
             next.push((child, at));
-            let mut piece = Piece {
+            let mut piece = Bar {
                 filling: Filling::Node(child),
                 from: at,
                 to: at + weight,
@@ -174,8 +174,8 @@ fn children(shape: &Shape, level: &[(u32, f64)], scale: Scale) -> (Vec<Piece>, V
     (pieces, next)
 }
 
-fn row(pieces: &[Piece], scale: Scale) -> Row {
-    let mut row: Row = Vec::with_capacity(pieces.len());
+fn row(pieces: &[Bar], scale: Scale) -> SpanRow {
+    let mut row: SpanRow = Vec::with_capacity(pieces.len());
     for (place, piece) in pieces.iter().enumerate() {
         let mut range = scale.edge(piece.from)..scale.edge(piece.to);
         let next = pieces.get(place + 1).map(|next| scale.edge(next.from));
@@ -196,7 +196,7 @@ fn row(pieces: &[Piece], scale: Scale) -> Row {
 #[cfg(test)]
 mod tests {
     use super::super::calls::Calls;
-    use super::super::shape::Wanted;
+    use super::super::shape::CallSelection;
     use super::*;
     use crate::profile::Unit;
     use crate::profile::fold::parse;
@@ -204,7 +204,7 @@ mod tests {
     fn shape(text: &str) -> Shape {
         let mut calls = Calls::new(Unit::Samples);
         calls.add(&parse(text.as_bytes(), Unit::Samples).unwrap(), 1.0);
-        Shape::new(&calls, &Wanted::default())
+        Shape::new(&calls, &CallSelection::default())
     }
 
     #[test]
@@ -219,7 +219,7 @@ mod tests {
                 Filling::Trunk(node) => format!("... {}", shape.name(node).text),
                 Filling::Joined => "|".to_owned(),
             };
-            let row = |row: &Row| row.iter().map(name).collect::<Vec<_>>().join(" ");
+            let row = |row: &SpanRow| row.iter().map(name).collect::<Vec<_>>().join(" ");
             let shown: Vec<String> = rows.all.iter().map(row).collect();
             (shown, [0, 1, 2, 5, 6].map(|level| rows.of_level(level)))
         };

@@ -78,14 +78,14 @@ fn is_function(shape: &Shape, index: u32) -> bool {
 
 fn mapping(calls: &Calls, source: Option<u32>) -> Option<u32> {
     match calls.nodes[source? as usize].what {
-        What::Place(place) => place.mapping,
+        What::SavedFrame(place) => place.mapping,
         What::Owner(_) => None,
     }
 }
 
 fn module(calls: &Calls, source: Option<u32>, kind: FrameKind) -> String {
     let place = source.map(|source| calls.nodes[source as usize].what);
-    let Some(What::Place(place)) = place else {
+    let Some(What::SavedFrame(place)) = place else {
         return kind.module_without_file().to_owned();
     };
     let function = &calls.functions[place.function as usize];

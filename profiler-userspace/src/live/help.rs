@@ -34,7 +34,7 @@ const KEY_COLUMNS: usize = 28;
 /// Draws the help.
 pub(super) fn draw(top: &Top, canvas: &mut Canvas<'_>) {
     let last = top.body_rows() as u16;
-    canvas.line(1, "Keys; any of them closes this", canvas.look.heading());
+    canvas.line(1, "Keys; any of them closes this", canvas.theme.heading());
     for (row, (keys, what)) in (2..=last).zip(KEYS) {
         canvas.line(row, &format!("{keys:<KEY_COLUMNS$} {what}"), Style::new());
     }
@@ -58,12 +58,12 @@ pub(super) fn draw(top: &Top, canvas: &mut Canvas<'_>) {
             text: text.into(),
             kind,
         };
-        let style = canvas.look.frame(palette, &name, [1.0, 0.0], true);
+        let style = canvas.theme.frame(palette, &name, [1.0, 0.0], true);
         canvas.text(column, row, &format!(" {text} "), style);
         column += text.len() as u16 + 3;
     }
-    let joined = canvas.look.joined();
-    let sign = if canvas.look.unicode { "░" } else { ":" };
+    let joined = canvas.theme.joined();
+    let sign = if canvas.theme.unicode { "░" } else { ":" };
     canvas.text(column, row, sign, joined);
     canvas.text(column + 2, row, "too narrow", Style::new());
 }

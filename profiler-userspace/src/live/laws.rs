@@ -4,7 +4,7 @@ use super::calls::Calls;
 use super::flame::{Filling, rows};
 use super::functions::functions;
 use super::save;
-use super::shape::{Grouping, ROOT, Shape, Wanted};
+use super::shape::{CallSelection, Grouping, ROOT, Shape};
 use crate::profile::fold::parse;
 use crate::profile::{Profile, Unit, Window};
 use proptest::prelude::*;
@@ -29,16 +29,16 @@ fn text() -> impl Strategy<Value = String> {
     "([a-d](;[a-d](_\\[[kji]\\])?){0,5} [1-9][0-9]{0,3}\n){1,30}"
 }
 
-fn wanted() -> impl Strategy<Value = Wanted> {
+fn wanted() -> impl Strategy<Value = CallSelection> {
     let groupings = [Grouping::Names, Grouping::Processes, Grouping::Nothing];
     let grouping = prop::sample::select(groupings.to_vec());
     let flags = [any::<bool>(), any::<bool>(), any::<bool>()];
-    (flags, grouping).prop_map(|([kernel, reverse, by_weight], grouping)| Wanted {
+    (flags, grouping).prop_map(|([kernel, reverse, by_weight], grouping)| CallSelection {
         grouping,
         kernel,
         reverse,
         by_weight,
-        ..Wanted::default()
+        ..CallSelection::default()
     })
 }
 
@@ -80,7 +80,7 @@ proptest! {
         cell in prop::sample::select(vec![1u32, 8]),
     ) {
         let (calls, _) = calls(&texts);
-        let shape = Shape::new(&calls, &Wanted::default());
+        let shape = Shape::new(&calls, &CallSelection::default());
         let rows = rows(&shape, ROOT, columns, cell, usize::MAX).all;
         let units = u32::from(columns) * cell;
         for row in &rows {

@@ -16,7 +16,6 @@ mod keys;
 mod label;
 #[cfg(test)]
 mod laws;
-mod look;
 mod mouse;
 mod numbers;
 mod processes;
@@ -27,11 +26,12 @@ mod shape;
 mod state;
 mod tables;
 mod terminal;
+mod theme;
 mod top;
 mod tree;
 
 pub use input::{Event, obey};
-pub use look::{Colors, Look};
 pub use screen::draw;
 pub use terminal::{Input, NAMING_THREAD, Terminal};
+pub use theme::{Colors, Theme};
 pub use top::{Action, Channel, Status, Top, Update};

@@ -79,7 +79,7 @@ fn select(top: &mut Top, column: u16, row: u16) {
                     true => line,
                     false => top.body_rows() - 1 - line,
                 };
-            let units = top.look.units();
+            let units = top.theme.units();
             let room = top.body_rows();
             let rows = flame::rows(&top.shape, top.state.zoom, top.columns, units, room);
             let at = u32::from(column) * units + units / 2;

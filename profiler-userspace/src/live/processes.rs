@@ -26,8 +26,8 @@ pub(super) fn processes(calls: &Calls, time: Time) -> Vec<ProcessRow> {
     for node in &calls.nodes {
         let owner = match (node.what, node.parent) {
             (What::Owner(owner), _) => owner as usize,
-            (What::Place(_), Some(parent)) => owners[parent as usize],
-            (What::Place(_), None) => unreachable!("a call has an owner"),
+            (What::SavedFrame(_), Some(parent)) => owners[parent as usize],
+            (What::SavedFrame(_), None) => unreachable!("a call has an owner"),
         };
         owners.push(owner);
         if time != Time::Off {

@@ -4,8 +4,8 @@
 //! there, with files and modules as they were recorded.
 //! Never: addresses, which are not kept; all that lies in one function is one place.
 
-use super::calls::{Calls, Name, Owner, Place, What};
-use super::shape::{self, Grouping, Time, Wanted};
+use super::calls::{Calls, Name, Owner, SavedFrame, What};
+use super::shape::{self, CallSelection, Grouping, Time};
 use crate::profile::normalized::{LocationIndex, NormalizedStack, NormalizedStackIndex};
 use crate::profile::{
     FrameKind, Labels, LabelsIndex, Line, Location, Profile, Sample, Window, marks,
@@ -14,7 +14,12 @@ use foldhash::HashMap;
 use profiler_common::abi::ThreadState;
 
 /// The profile of what is wanted of these calls, as far as it leads through `zoom`.
-pub(super) fn profile(calls: &Calls, wanted: &Wanted, zoom: &[Name], window: Window) -> Profile {
+pub(super) fn profile(
+    calls: &Calls,
+    wanted: &CallSelection,
+    zoom: &[Name],
+    window: Window,
+) -> Profile {
     let mut profile = Profile::new(calls.unit.clone(), window);
     profile.label_frames.threads = wanted.grouping == Grouping::Threads;
     profile.label_frames.cpus = false;
@@ -45,15 +50,15 @@ pub(super) fn profile(calls: &Calls, wanted: &Wanted, zoom: &[Name], window: Win
 
 struct Saving<'a> {
     calls: &'a Calls,
-    wanted: &'a Wanted,
+    wanted: &'a CallSelection,
     profile: Profile,
     /// Places by the functions that they are of, the outermost first.
-    locations: HashMap<Box<[Place]>, LocationIndex>,
+    locations: HashMap<Box<[SavedFrame]>, LocationIndex>,
 }
 
 impl<'a> Saving<'a> {
     /// The owner of a node, and the calls that lead to it as far as they are shown.
-    fn stack(&self, mut index: usize) -> (&'a Owner, Vec<Place>) {
+    fn stack(&self, mut index: usize) -> (&'a Owner, Vec<SavedFrame>) {
         let mut places = Vec::new();
         loop {
             let node = &self.calls.nodes[index];
@@ -61,13 +66,13 @@ impl<'a> Saving<'a> {
                 What::Owner(owner) => {
                     places.reverse();
                     let mut is_run = false;
-                    places.retain(|place: &Place| {
+                    places.retain(|place: &SavedFrame| {
                         is_run = place.kind.is_of_runtime_within(is_run);
                         shape::is_shown(place.kind, is_run, self.wanted)
                     });
                     return (&self.calls.owners[owner as usize], places);
                 }
-                What::Place(place) => {
+                What::SavedFrame(place) => {
                     places.push(place);
                     index = node.parent.map_or(0, |parent| parent as usize);
                 }
@@ -75,18 +80,18 @@ impl<'a> Saving<'a> {
         }
     }
 
-    fn is_seen(&self, owner: &Owner, places: &[Place], zoom: &[Name]) -> bool {
+    fn is_seen(&self, owner: &Owner, places: &[SavedFrame], zoom: &[Name]) -> bool {
         if self.wanted.only.as_ref().is_some_and(|only| only != owner) {
             return false;
         }
-        let is_of_runtime = |place: &Place| place.kind.is_of_runtime();
+        let is_of_runtime = |place: &SavedFrame| place.kind.is_of_runtime();
         if self.wanted.runtime_only && !places.iter().any(is_of_runtime) {
             return false;
         }
         if zoom.is_empty() {
             return true;
         }
-        let name = |place: &Place| self.calls.names[place.name as usize].clone();
+        let name = |place: &SavedFrame| self.calls.names[place.name as usize].clone();
         let owner = shape::owner_name(owner, self.wanted.grouping);
         let mut stack: Vec<Name> = owner.into_iter().chain(places.iter().map(name)).collect();
         if self.wanted.reverse {
@@ -95,7 +100,7 @@ impl<'a> Saving<'a> {
         stack.starts_with(zoom)
     }
 
-    fn add(&mut self, owner: &Owner, places: &[Place], (weight, count): (f64, f64)) {
+    fn add(&mut self, owner: &Owner, places: &[SavedFrame], (weight, count): (f64, f64)) {
         let weight = weight.round() as u64;
         if weight == 0 {
             return;
@@ -139,9 +144,9 @@ impl<'a> Saving<'a> {
         })
     }
 
-    fn stack_of(&mut self, places: &[Place]) -> Option<NormalizedStackIndex> {
+    fn stack_of(&mut self, places: &[SavedFrame]) -> Option<NormalizedStackIndex> {
         // Inlined functions stand behind the function that they were compiled into.
-        let is_next = |_: &Place, next: &Place| next.kind == FrameKind::Inlined;
+        let is_next = |_: &SavedFrame, next: &SavedFrame| next.kind == FrameKind::Inlined;
         let mut locations: Vec<LocationIndex> = (places.chunk_by(is_next))
             .map(|places| self.location(places))
             .collect();
@@ -149,12 +154,12 @@ impl<'a> Saving<'a> {
         (!locations.is_empty()).then(|| self.profile.stack(&NormalizedStack::whole(locations)))
     }
 
-    fn location(&mut self, places: &[Place]) -> LocationIndex {
+    fn location(&mut self, places: &[SavedFrame]) -> LocationIndex {
         if let Some(known) = self.locations.get(places) {
             return *known;
         }
         let (calls, profile) = (self.calls, &mut self.profile);
-        let line = |place: &Place| Line {
+        let line = |place: &SavedFrame| Line {
             function: profile.function(calls.functions[place.function as usize].clone()),
             line: place.line,
         };

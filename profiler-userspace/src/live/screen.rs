@@ -18,21 +18,21 @@ use std::time::Duration;
 use unicode_width::UnicodeWidthStr as _;
 
 /// Smaller screens show nothing but their first line.
-const LEAST_ROWS: u16 = 4;
+const MIN_ROWS: u16 = 4;
 
 /// Fewer columns of a title say nothing.
-const LEAST_TITLE: usize = 12;
+const MIN_TITLE: usize = 12;
 
 /// Draws everything.
 pub fn draw(top: &Top, buffer: &mut Buffer) {
     buffer.reset();
     let mut canvas = Canvas {
         buffer,
-        look: top.look,
+        theme: top.theme,
         columns: top.columns,
     };
     header(top, &mut canvas);
-    if top.rows < LEAST_ROWS {
+    if top.rows < MIN_ROWS {
         return;
     }
     if top.state.help {
@@ -62,7 +62,7 @@ fn body(top: &Top, canvas: &mut Canvas<'_>) {
 
 /// Header: the title, and how much was recorded and lost.
 fn header(top: &Top, canvas: &mut Canvas<'_>) {
-    let (style, columns) = (canvas.look.bar(), usize::from(canvas.columns));
+    let (style, columns) = (canvas.theme.bar(), usize::from(canvas.columns));
     let channel = &top.channels[top.state.channel];
     let [recorded, filtered, lost] = counts(top);
     let mut facts = vec![
@@ -85,8 +85,8 @@ fn header(top: &Top, canvas: &mut Canvas<'_>) {
     }
     title.push_str(&channel.title);
     canvas.line(0, "", style);
-    if title_columns >= LEAST_TITLE {
-        let end = take_end(&title, title_columns, canvas.look.cut());
+    if title_columns >= MIN_TITLE {
+        let end = take_end(&title, title_columns, canvas.theme.cut());
         canvas.text(0, 0, &end, style);
     }
     let start = columns.saturating_sub(facts.width());
@@ -96,7 +96,7 @@ fn header(top: &Top, canvas: &mut Canvas<'_>) {
     {
         let before = facts[..at].width();
         let text = format!("{} lost", grouped(lost));
-        canvas.text((start + before) as u16, 0, &text, canvas.look.warning());
+        canvas.text((start + before) as u16, 0, &text, canvas.theme.warning());
     }
 }
 
@@ -164,7 +164,7 @@ fn filters(top: &Top) -> Vec<String> {
 
 /// The selected name, the text being typed, or the result of the last key.
 fn footer(top: &Top, canvas: &mut Canvas<'_>) {
-    let (row, style) = (top.rows - 1, canvas.look.bar());
+    let (row, style) = (top.rows - 1, canvas.theme.bar());
     let columns = usize::from(canvas.columns);
     canvas.line(row, "", style);
     let right = right_of_footer(top);
@@ -175,7 +175,7 @@ fn footer(top: &Top, canvas: &mut Canvas<'_>) {
         (None, Some(message)) => message.clone(),
         (None, None) => selected(top),
     };
-    let left = fit(&left, room, canvas.look.cut());
+    let left = fit(&left, room, canvas.theme.cut());
     canvas.text(0, row, &left, style);
     let start = columns.saturating_sub(right.width());
     canvas.text(start as u16, row, &right, style);

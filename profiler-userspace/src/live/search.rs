@@ -174,7 +174,7 @@ pub(super) fn follow(top: &mut Top) {
     let view = top.state.view;
     let (row, room) = match view {
         View::Flame => {
-            let (room, units) = (top.body_rows(), top.look.units());
+            let (room, units) = (top.body_rows(), top.theme.units());
             let rows = flame::rows(&top.shape, top.state.zoom, top.columns, units, room);
             let level = top.shape.node(top.state.selected).depth as usize;
             (rows.of_level(level), room)

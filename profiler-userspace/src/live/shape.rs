@@ -36,7 +36,7 @@ pub(super) enum Grouping {
 
 /// Selection and grouping of the calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub(super) struct CallSelection {
     pub(super) time: Time,
     pub(super) grouping: Grouping,
     /// Whether frames of the kernel are shown.
@@ -51,7 +51,7 @@ pub(super) struct Wanted {
     pub(super) only: Option<Owner>,
 }
 
-impl Default for Wanted {
+impl Default for CallSelection {
     fn default() -> Self {
         Self {
             time: Time::All,
@@ -108,7 +108,7 @@ const ALL: &str = "all";
 
 impl Shape {
     /// The tree of what is wanted.
-    pub(super) fn new(calls: &Calls, wanted: &Wanted) -> Self {
+    pub(super) fn new(calls: &Calls, wanted: &CallSelection) -> Self {
         let mut builder = Builder::new(calls, wanted);
         match wanted.reverse {
             false => builder.forward(),
@@ -173,7 +173,7 @@ impl Shape {
 
 struct Builder<'a> {
     calls: &'a Calls,
-    wanted: &'a Wanted,
+    wanted: &'a CallSelection,
     shape: Shape,
     known: HashMap<(u32, u32), u32>,
     /// For each node of the calls its name; none of those that are not shown.
@@ -183,7 +183,7 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(calls: &'a Calls, wanted: &'a Wanted) -> Self {
+    fn new(calls: &'a Calls, wanted: &'a CallSelection) -> Self {
         let root = ShapeNode {
             name: 0,
             parent: ROOT,
@@ -218,12 +218,14 @@ impl<'a> Builder<'a> {
             let [of_caller, is_inside] = below.unwrap_or_default();
             let is_run = match node.what {
                 What::Owner(_) => false,
-                What::Place(place) => place.kind.is_of_runtime_within(of_caller),
+                What::SavedFrame(place) => place.kind.is_of_runtime_within(of_caller),
             };
             (builder.runtimes).push([is_run, is_run || is_inside || !wanted.runtime_only]);
             let name = match node.what {
                 What::Owner(owner) => owners[owner as usize],
-                What::Place(place) => is_shown(place.kind, is_run, wanted).then_some(place.name),
+                What::SavedFrame(place) => {
+                    is_shown(place.kind, is_run, wanted).then_some(place.name)
+                }
             };
             builder.names.push(name);
         }
@@ -363,7 +365,7 @@ impl<'a> Builder<'a> {
 }
 
 /// Whether frames of such a kind are shown, which a runtime runs or does not.
-pub(super) fn is_shown(kind: FrameKind, is_run: bool, wanted: &Wanted) -> bool {
+pub(super) fn is_shown(kind: FrameKind, is_run: bool, wanted: &CallSelection) -> bool {
     let is_state = matches!(kind, FrameKind::State(_));
     (wanted.kernel || kind != FrameKind::Kernel) && (!wanted.runtime_only || is_run || is_state)
 }

@@ -4,7 +4,7 @@
 
 use super::accumulated::Keeping;
 use super::calls::Name;
-use super::shape::{ROOT, Wanted};
+use super::shape::{CallSelection, ROOT};
 use crate::profile::select::Pattern;
 use std::collections::HashSet;
 
@@ -62,7 +62,7 @@ pub(super) struct Click {
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) view: View,
-    pub(super) wanted: Wanted,
+    pub(super) wanted: CallSelection,
     /// Which event is shown, by its number.
     pub(super) channel: usize,
     pub(super) keeping: Keeping,

@@ -25,14 +25,14 @@ pub(super) fn functions(top: &Top, canvas: &mut Canvas<'_>) {
         let name = fit(
             &row.name.kind.annotate(&row.name.text),
             names,
-            top.look.cut(),
+            top.theme.cut(),
         );
         let text = format!(
             "{} {}  {}  {}",
             percent(row.own, all),
             percent(row.total, all),
             padded(&name, names),
-            without_middle(&row.module, modules, top.look.cut())
+            without_middle(&row.module, modules, top.theme.cut())
         );
         let is_met = is_met(top, &row.name.text);
         table_line(canvas, line, &text, style(top, is_selected, is_met));
@@ -56,7 +56,7 @@ pub(super) fn tree(top: &Top, canvas: &mut Canvas<'_>) {
         let name = top.shape.name(line.node);
         // However deep it is, half of the line is left for its name.
         let indent = (usize::from(line.indent) * 2).min(columns / 2 - SHARES.min(columns / 2));
-        let sign = match (line.is_open, top.look.unicode) {
+        let sign = match (line.is_open, top.theme.unicode) {
             (None, _) => ' ',
             (Some(true), true) => '▾',
             (Some(false), true) => '▸',
@@ -72,7 +72,7 @@ pub(super) fn tree(top: &Top, canvas: &mut Canvas<'_>) {
             fit(
                 &name.kind.annotate(&name.text),
                 columns.saturating_sub(used),
-                top.look.cut()
+                top.theme.cut()
             )
         );
         let is_selected = line.node == top.state.selected;
@@ -110,7 +110,7 @@ pub(super) fn processes(top: &Top, canvas: &mut Canvas<'_>) {
         let text = format!(
             "{}{times} {pid:>8}  {}",
             percent(row.weight(), all),
-            fit(&name, columns.saturating_sub(used), top.look.cut())
+            fit(&name, columns.saturating_sub(used), top.theme.cut())
         );
         table_line(
             canvas,
@@ -122,7 +122,7 @@ pub(super) fn processes(top: &Top, canvas: &mut Canvas<'_>) {
 }
 
 fn heading_line(canvas: &mut Canvas<'_>, text: &str) {
-    let style = canvas.look.heading();
+    let style = canvas.theme.heading();
     canvas.line(1, text, style);
 }
 
@@ -149,7 +149,7 @@ fn is_met(top: &Top, name: &str) -> bool {
 fn style(top: &Top, is_selected: bool, is_met: bool) -> Style {
     match (is_selected, is_met) {
         (true, _) => Style::new().add_modifier(Modifier::REVERSED),
-        (_, true) => top.look.matching(),
+        (_, true) => top.theme.matching(),
         _ => Style::new(),
     }
 }

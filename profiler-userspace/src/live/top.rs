@@ -7,11 +7,11 @@
 use super::accumulated::Accumulated;
 use super::calls::Calls;
 use super::functions::{FunctionRow, functions};
-use super::look::Look;
 use super::processes::{ProcessRow, processes};
 use super::save;
-use super::shape::{Grouping, ROOT, Shape, Wanted};
+use super::shape::{CallSelection, Grouping, ROOT, Shape};
 use super::state::{State, View};
+use super::theme::Theme;
 use super::tree::{self, Line};
 use crate::output::{CalleeOrder, Palette};
 use crate::profile::{Profile, Unit, Window};
@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Lines of the tree that are made, whether or not they are in sight.
-const MOST_LINES: usize = 20_000;
+const MAX_LINES: usize = 20_000;
 
 /// One event of a recording.
 #[derive(Clone, Debug)]
@@ -80,7 +80,7 @@ pub enum Action {
 /// The live view.
 pub struct Top {
     pub(super) channels: Vec<Channel>,
-    pub(super) look: Look,
+    pub(super) theme: Theme,
     pub(super) status: Status,
     pub(super) state: State,
     /// Whether threads are told apart.
@@ -101,7 +101,7 @@ pub struct Top {
 
 impl Top {
     /// Nothing to see yet. `has_threads`: whether threads are told apart.
-    pub fn new(channels: Vec<Channel>, has_threads: bool, look: Look, size: (u16, u16)) -> Self {
+    pub fn new(channels: Vec<Channel>, has_threads: bool, theme: Theme, size: (u16, u16)) -> Self {
         let accumulated = channels.iter();
         let accumulated: Vec<Accumulated> = accumulated
             .map(|channel| Accumulated::new(channel.unit.clone()))
@@ -112,9 +112,9 @@ impl Top {
             state.wanted.grouping = Grouping::Threads;
         }
         Self {
-            shape: Shape::new(&nothing, &Wanted::default()),
+            shape: Shape::new(&nothing, &CallSelection::default()),
             channels,
-            look,
+            theme,
             status: Status::default(),
             state,
             has_threads,
@@ -208,7 +208,7 @@ impl Top {
         self.processes.clear();
         match state.view {
             View::Functions if state.wanted.reverse => {
-                let forward = Wanted {
+                let forward = CallSelection {
                     reverse: false,
                     ..state.wanted.clone()
                 };
@@ -228,7 +228,7 @@ impl Top {
         self.lines.clear();
         if self.state.view == View::Tree {
             let state = &self.state;
-            self.lines = tree::lines(&self.shape, state.zoom, &state.turned, MOST_LINES);
+            self.lines = tree::lines(&self.shape, state.zoom, &state.turned, MAX_LINES);
         }
     }
 

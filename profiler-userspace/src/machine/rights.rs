@@ -22,7 +22,7 @@ const DAC_READ_SEARCH: Capability = Capability("dac_read_search", 2);
 const CHECKPOINT_RESTORE: Capability = Capability("checkpoint_restore", 40);
 
 /// With these all of the machine is recorded, and most code has names.
-const USUAL: [Capability; 3] = [BPF, PERFMON, SYS_PTRACE];
+const DEFAULT: [Capability; 3] = [BPF, PERFMON, SYS_PTRACE];
 
 /// And with these, code of all files has.
 const ALL: [Capability; 5] = [
@@ -179,7 +179,7 @@ impl Rights {
         } else {
             "; run it with sudo, or grant them once"
         };
-        Trouble::command(format!("{needs}{run}"), self.setcap(&USUAL))
+        Trouble::command(format!("{needs}{run}"), self.setcap(&DEFAULT))
     }
 
     /// Why functions may not be watched.

@@ -101,7 +101,7 @@ impl DebugSection {
         if self.bytes > MAX_DEBUG_BYTES {
             return None;
         }
-        let stored = Stored::new(file, &self.file);
+        let stored = FilePart::new(file, &self.file);
         self.packing.unpack(stored, self.bytes)
     }
 }
@@ -136,7 +136,7 @@ impl Debug {
     /// When there is none, it is damaged, or it is larger than the limit.
     pub fn unpack_minimal(&self, file: &File, to: &mut impl io::Write) -> io::Result<()> {
         let minimal = self.minimal.as_ref().ok_or(io::ErrorKind::NotFound)?;
-        let stored = Stored::new(file, minimal);
+        let stored = FilePart::new(file, minimal);
         let most_kib = u32::try_from(MAX_DECODER_BYTES >> 10).expect("a constant that fits");
         let unpacked = XzReader::new_mem_limit(stored, true, most_kib);
         let bytes = io::copy(&mut unpacked.take(MAX_MINIMAL_BYTES + 1), to)?;
@@ -156,12 +156,12 @@ fn unpack(from: impl Read, bytes: u64) -> Option<Vec<u8>> {
 }
 
 /// A part of a file, read from its beginning.
-struct Stored<'f> {
+struct FilePart<'f> {
     file: &'f File,
     left: Range<u64>,
 }
 
-impl<'f> Stored<'f> {
+impl<'f> FilePart<'f> {
     fn new(file: &'f File, range: &Range<u64>) -> Self {
         Self {
             file,
@@ -170,7 +170,7 @@ impl<'f> Stored<'f> {
     }
 }
 
-impl Read for Stored<'_> {
+impl Read for FilePart<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = self.left.end.saturating_sub(self.left.start);
         let most = usize::try_from(left)

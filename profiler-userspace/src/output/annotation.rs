@@ -35,12 +35,12 @@ pub struct Instruction {
     /// That, and what was counted in what it called.
     pub total: u64,
     /// Where it comes from, if that is known.
-    pub place: Option<Place>,
+    pub place: Option<SourceLocation>,
 }
 
 /// A place in source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct SourceLocation {
     /// The function that was compiled into this one there; empty for this one itself.
     pub inlined: String,
     /// The file, with its directories.
@@ -94,8 +94,8 @@ impl Annotation {
         }
     }
 
-    fn place(&self, place: &Place, width: usize, text: &mut String) {
-        let Place {
+    fn place(&self, place: &SourceLocation, width: usize, text: &mut String) {
+        let SourceLocation {
             inlined,
             file,
             line,
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn source_stands_above_what_it_became() {
         let place = |inlined: &str, line| {
-            Some(Place {
+            Some(SourceLocation {
                 inlined: inlined.to_owned(),
                 file: "/src/a.c".into(),
                 line,

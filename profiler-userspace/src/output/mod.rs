@@ -30,7 +30,7 @@ mod together;
 mod value_types;
 mod web;
 
-pub use annotation::{Annotation, Instruction, Place as InstructionPlace};
+pub use annotation::{Annotation, Instruction, SourceLocation};
 pub use diff::{DiffFormat, Report as DiffReport, summary as diff_summary, write as write_diff};
 pub use html::{Section, write_page};
 pub use labels::{LABELS, LabelNames, without_dots};
@@ -41,7 +41,7 @@ use style::timed;
 pub use style::{CalleeOrder, MinWidth, Palette, Style};
 pub use svg::frame_color;
 pub use text::hottest;
-pub use text_style::{LEAST_COLUMNS, Peek, TextStyle};
+pub use text_style::{MIN_COLUMNS, Peek, TextStyle};
 pub use together::Together;
 
 use crate::profile::{Profile, View, fold};
@@ -49,7 +49,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// A row of the table of formats.
-struct Row {
+struct FormatSpec {
     /// Endings of its files' names, without the dot. The first is the usual one.
     extensions: &'static [&'static str],
     /// Whether it is a picture, so that flags about looks mean something.
@@ -79,8 +79,8 @@ enum Writer {
 }
 
 /// A row of a format that is no picture, tells of no windows and holds one event.
-const fn row(extensions: &'static [&'static str], writer: Writer) -> Row {
-    Row {
+const fn row(extensions: &'static [&'static str], writer: Writer) -> FormatSpec {
+    FormatSpec {
         extensions,
         is_drawn: false,
         has_windows: false,
@@ -90,7 +90,7 @@ const fn row(extensions: &'static [&'static str], writer: Writer) -> Row {
     }
 }
 
-impl Row {
+impl FormatSpec {
     const fn with_windows(self) -> Self {
         Self {
             has_windows: true,
@@ -100,17 +100,17 @@ impl Row {
 }
 
 /// All formats. Whatever there is to know of one is in its row and its file.
-const FORMATS: &[Row] = &[
+const FORMATS: &[FormatSpec] = &[
     row(
         &["folded"],
         Writer::View(|view, style, out| Ok(fold::write(view, style.fold, out)?)),
     ),
-    Row {
+    FormatSpec {
         is_drawn: true,
         chart: Some(svg::write_chart),
         ..row(&["svg"], Writer::View(svg::write))
     },
-    Row {
+    FormatSpec {
         together: Some(pprof::write_together),
         ..row(&["pb.gz", "pprof"], Writer::Profile(pprof::write))
     },
@@ -118,7 +118,7 @@ const FORMATS: &[Row] = &[
     row(&["speedscope.json"], Writer::Profile(speedscope::write)),
     row(&["json.gz"], Writer::Profile(firefox::write)).with_windows(),
     row(&["json"], Writer::Profile(json::write)).with_windows(),
-    Row {
+    FormatSpec {
         is_drawn: true,
         chart: Some(html::write),
         ..row(&["html"], Writer::Profile(html::write)).with_windows()
@@ -150,7 +150,7 @@ impl Format {
         (0..FORMATS.len()).map(Self)
     }
 
-    const fn row(self) -> &'static Row {
+    const fn row(self) -> &'static FormatSpec {
         &FORMATS[self.0]
     }
 

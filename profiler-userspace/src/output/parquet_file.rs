@@ -17,7 +17,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
-use rows::{Row, Rows};
+use rows::{Rows, StoreRow};
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -124,7 +124,7 @@ fn properties(facts: &Facts) -> WriterProperties {
 }
 
 /// Rows in groups, none of which has very many rows or frames.
-fn groups(rows: &Rows) -> impl Iterator<Item = &[Row]> {
+fn groups(rows: &Rows) -> impl Iterator<Item = &[StoreRow]> {
     let mut rest = rows.all();
     std::iter::from_fn(move || {
         let (mut end, mut frames) = (0, 0);

@@ -16,7 +16,7 @@ use serde_json::json;
 use std::time::Duration;
 
 /// Most samples that Pyroscope takes in one profile (`validation.max-profile-stacktrace-samples`).
-const MOST_SAMPLES: usize = 16_000;
+const MAX_SAMPLES: usize = 16_000;
 
 /// Distance of the parts of a profile that has more: servers tell times apart by milliseconds.
 const PART: Duration = Duration::from_millis(1);
@@ -199,7 +199,7 @@ fn series(profile: &Profile, sender: &Sender) -> Result<Vec<Series>, Error> {
     let mut part = profile.clone();
     let mut all = Vec::new();
     for (labels, samples) in owners {
-        for (number, samples) in samples.chunks(MOST_SAMPLES).enumerate() {
+        for (number, samples) in samples.chunks(MAX_SAMPLES).enumerate() {
             part.clear();
             samples.iter().for_each(|sample| part.push(*sample));
             let behind = PART * number as u32;

@@ -10,7 +10,7 @@ mod place;
 
 use super::Error as OutputError;
 use crate::caller::User;
-use place::Place;
+use place::FileDestination;
 use rustix::fs::{Access, AtFlags, CWD};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -113,7 +113,7 @@ enum Target {
     Stdout,
     /// Not a file that could be replaced: a device, a pipe, someone's descriptor.
     Special,
-    File(Place),
+    File(FileDestination),
 }
 
 impl Sink {
@@ -133,8 +133,8 @@ impl Sink {
 
     fn prepare_for(path: &Path, owner: Option<User>) -> Result<Self, Error> {
         let target = match place::find(path)? {
-            place::Found::Stdout => Target::Stdout,
-            place::Found::Special => {
+            place::PathTarget::Stdout => Target::Stdout,
+            place::PathTarget::Special => {
                 rustix::fs::accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).map_err(
                     |source| Error::Refused {
                         path: path.to_owned(),
@@ -143,8 +143,8 @@ impl Sink {
                 )?;
                 Target::Special
             }
-            place::Found::File(file) => {
-                let mut place = Place::new(file, owner);
+            place::PathTarget::File(file) => {
+                let mut place = FileDestination::new(file, owner);
                 place.keeps_old = path == Path::new(DEFAULT_FILE);
                 place.probe().map_err(|source| Error::Refused {
                     path: path.to_owned(),
@@ -177,7 +177,7 @@ impl Sink {
         self.growing_place().map(|_| ())
     }
 
-    fn growing_place(&self) -> Result<&Place, Error> {
+    fn growing_place(&self) -> Result<&FileDestination, Error> {
         match &self.target {
             Target::File(place) => Ok(place),
             _ => Err(Error::Unsuitable {

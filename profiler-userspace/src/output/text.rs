@@ -53,9 +53,9 @@ pub(super) fn write(profile: &Profile, style: &Style, out: &mut dyn Write) -> Re
     let mut text = report.head(style);
     match &style.text.peek {
         Some(peek) => report.peek(peek, &mut text),
-        None if style.text.lines => report.lines(functions::USUAL_ROWS, &mut text),
+        None if style.text.lines => report.lines(functions::DEFAULT_ROWS, &mut text),
         None => {
-            report.functions(functions::USUAL_ROWS, "--min 0 shows all", &mut text);
+            report.functions(functions::DEFAULT_ROWS, "--min 0 shows all", &mut text);
             report.owners(&mut text);
             report.calls(&mut text);
         }

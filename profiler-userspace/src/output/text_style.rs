@@ -6,7 +6,7 @@ use regex::Regex;
 use std::str::FromStr;
 
 /// The fewest columns that a report is made for.
-pub const LEAST_COLUMNS: usize = 60;
+pub const MIN_COLUMNS: usize = 60;
 
 /// How a text report is to be.
 #[derive(Clone, Debug, PartialEq)]

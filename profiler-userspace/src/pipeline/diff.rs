@@ -7,7 +7,7 @@ use crate::diff::{self, Outcome};
 use crate::input::Time;
 use crate::output::sink::Sink;
 use crate::output::{DiffReport, Style, diff_summary, write_diff};
-use crate::pipeline::pieces::{self, Asked, Told};
+use crate::pipeline::pieces::{self, InputRequest, Told};
 use crate::pipeline::select::select;
 use crate::pipeline::symbolize::Symbolizer;
 use crate::pipeline::write::on;
@@ -51,7 +51,7 @@ pub fn diff(asked: &Diffing) -> Result<Outcome> {
     let times: Vec<_> = of_before
         .chain(asked.after.iter().map(|_| after_time))
         .collect();
-    let wanted = Asked {
+    let wanted = InputRequest {
         files: &files,
         times: &times,
         windows: WINDOWS,
@@ -59,7 +59,7 @@ pub fn diff(asked: &Diffing) -> Result<Outcome> {
         sample_type: asked.sample_type.as_deref(),
         lines: asked.naming.lines,
         quiet: asked.verbosity.quiet,
-        ..Asked::default()
+        ..InputRequest::default()
     };
     let mut pieces = Vec::new();
     pieces::each(wanted, &mut |number, piece| {
@@ -67,11 +67,11 @@ pub fn diff(asked: &Diffing) -> Result<Outcome> {
         Ok(())
     })?;
     pieces.sort_by_key(|(number, _)| *number);
-    let named = |(_, piece): (usize, pieces::Piece)| {
+    let named = |(_, piece): (usize, pieces::InputSamples)| {
         let (profile, _) = piece.content.named(None, &symbolizer);
         (piece.told, profile)
     };
-    let mut before: Vec<Piece> = pieces.into_iter().map(named).collect();
+    let mut before: Vec<NamedInput> = pieces.into_iter().map(named).collect();
     one_event(&files, &before)?;
     for (told, _) in &before {
         print(&told.missing);
@@ -79,7 +79,7 @@ pub fn diff(asked: &Diffing) -> Result<Outcome> {
     let after = before.split_off(asked.before.len());
     let titles = [title(&before), title(&after)];
     let sides = [profiles(before, asked)?, profiles(after, asked)?];
-    let comparison = diff::compare(sides, asked.wanted)?;
+    let comparison = diff::compare(sides, asked.options)?;
     let conditions = asked.conditions.iter();
     let answers: Vec<_> = conditions
         .map(|condition| (condition.to_string(), condition.of(&comparison)))
@@ -112,10 +112,10 @@ pub fn diff(asked: &Diffing) -> Result<Outcome> {
 }
 
 /// An input with names.
-type Piece = (Told, Profile);
+type NamedInput = (Told, Profile);
 
 /// Refuses recordings of different events, whose shares have nothing to do with each other.
-fn one_event(files: &[PathBuf], pieces: &[Piece]) -> Result<()> {
+fn one_event(files: &[PathBuf], pieces: &[NamedInput]) -> Result<()> {
     let mut events = files
         .iter()
         .zip(pieces)
@@ -135,7 +135,7 @@ fn one_event(files: &[PathBuf], pieces: &[Piece]) -> Result<()> {
     Ok(())
 }
 
-fn title(pieces: &[Piece]) -> String {
+fn title(pieces: &[NamedInput]) -> String {
     let first = pieces
         .first()
         .map_or_else(String::new, |(told, _)| visible(&told.title).into_owned());
@@ -146,8 +146,8 @@ fn title(pieces: &[Piece]) -> String {
 }
 
 /// The part of each input that is compared. Threads and CPUs have other numbers in each run.
-fn profiles(pieces: Vec<Piece>, asked: &Diffing) -> Result<Vec<Profile>> {
-    let selected = |(told, profile): Piece| -> Result<Profile> {
+fn profiles(pieces: Vec<NamedInput>, asked: &Diffing) -> Result<Vec<Profile>> {
+    let selected = |(told, profile): NamedInput| -> Result<Profile> {
         let title = told.title;
         let (mut profile, _) = select(profile, &asked.selection)
             .with_context(|| format!("cannot compare {}", visible(&title)))?;

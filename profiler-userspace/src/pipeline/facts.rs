@@ -5,7 +5,7 @@
 use crate::plan::{Event, Plan};
 use crate::profile::{Machine, Origin};
 use crate::raw_recording::{Facts, RawRecording};
-use crate::symbolize::{self, Stored};
+use crate::symbolize::{self, RecordingContents};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -32,7 +32,7 @@ pub(crate) fn raw_recording(
     plan: &Plan,
     event: &Event,
     (host, title): (&str, &str),
-    stored: Stored,
+    stored: RecordingContents,
     closing: String,
 ) -> RawRecording {
     let origin = origin(event, host, stored.normalized.window.end);

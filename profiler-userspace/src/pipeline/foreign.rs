@@ -5,7 +5,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::input::{self, Error, File, Reading, Wanted};
+use crate::input::{self, Error, File, ReadOptions, Reading};
 use crate::profile::Profile;
 use crate::profile::fold::visible;
 use crate::report::findings::{Finding, Summary};
@@ -23,18 +23,22 @@ pub(crate) struct Foreign {
 }
 
 /// Reads an input of that name.
-pub(crate) fn read(name: &str, file: File<'_>, wanted: &Wanted<'_>) -> Result<Foreign> {
+pub(crate) fn read(name: &str, file: File<'_>, options: &ReadOptions<'_>) -> Result<Foreign> {
     let kind = file.kind.name;
     let reading = file
-        .read(wanted)
+        .read(options)
         .map_err(|error| unreadable(name, kind, error))?;
     Ok(told(name, kind, reading))
 }
 
 /// Reads the tables of a folder of that name as one input. None is in memory with another.
-pub(crate) fn read_tables(name: &str, tables: &[Table], wanted: &Wanted<'_>) -> Result<Foreign> {
+pub(crate) fn read_tables(
+    name: &str,
+    tables: &[Table],
+    options: &ReadOptions<'_>,
+) -> Result<Foreign> {
     let mut open = |number: usize| Ok(fs::read(&tables[number].path)?.into());
-    let reading = input::read_files(tables.len(), &mut open, wanted);
+    let reading = input::read_files(tables.len(), &mut open, options);
     let reading = reading.map_err(|(number, error)| {
         let name = tables[number].path.display().to_string();
         unreadable(&visible(&name), TABLES, error)

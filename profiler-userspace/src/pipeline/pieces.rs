@@ -4,18 +4,18 @@
 //! objects were named once. Never: keeps an input that was read.
 
 use crate::clock::{Between, Hour, shown};
-use crate::input::{File, Kind, Time, Wanted as ForeignWanted, made_of};
+use crate::input::{File, Kind, ReadOptions, Time, made_of};
 use crate::pipeline::foreign::{self, Foreign};
 use crate::pipeline::input::{self, Input};
 use crate::pipeline::progress::Reading;
-use crate::pipeline::read_summary::{self, Shown};
+use crate::pipeline::read_summary::{self, RenderedShare};
 use crate::pipeline::symbolize::Symbolizer;
 use crate::pipeline::view::viewed;
 use crate::plan::RootPer;
 use crate::profile::cgroup::CgroupPattern;
 use crate::profile::fold::visible;
 use crate::profile::{Machine, Origin, Profile, Unit};
-use crate::raw_recording::{self, Facts, Merged, Wanted};
+use crate::raw_recording::{self, Facts, Merged, WindowFilter};
 use crate::report::findings::{Finding, Summary};
 use crate::store::{self, Listing, Table};
 use crate::text::number::counted;
@@ -30,7 +30,7 @@ use std::time::Duration;
 
 /// Inputs, and how they are read.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Asked<'a> {
+pub(super) struct InputRequest<'a> {
     pub(super) files: &'a [PathBuf],
     /// The time that is wanted of each; none for all.
     pub(super) time: Option<Time<'a>>,
@@ -49,7 +49,7 @@ pub(super) struct Asked<'a> {
     pub(super) quiet: bool,
 }
 
-impl Asked<'_> {
+impl InputRequest<'_> {
     /// The part of it for one file.
     fn of_file(self, number: usize) -> Self {
         match self.times.get(number) {
@@ -76,7 +76,7 @@ pub(super) struct Told {
 }
 
 /// Samples of an input, and what there is to say of it.
-pub(super) struct Piece {
+pub(super) struct InputSamples {
     pub(super) told: Told,
     pub(super) content: Content,
     /// Its name where inputs are told apart.
@@ -93,8 +93,8 @@ pub(super) enum Content {
 /// Reads each input and gives it to `take` with its number. Some do not say what they count, which is what the others do: they come
 /// last.
 pub(super) fn each(
-    asked: Asked<'_>,
-    take: &mut dyn FnMut(usize, Piece) -> Result<()>,
+    asked: InputRequest<'_>,
+    take: &mut dyn FnMut(usize, InputSamples) -> Result<()>,
 ) -> Result<()> {
     let reading = Reading::begin(bytes(asked.files), asked.quiet);
     let read_bytes = &reading.bytes;
@@ -125,7 +125,7 @@ pub(super) fn each(
     }
     // As many at once as there are CPUs, since reading text is work.
     let workers = thread::available_parallelism().map_or(1, usize::from);
-    for some in put_off.chunks(workers.min(MOST_WORKERS)) {
+    for some in put_off.chunks(workers.min(MAX_WORKERS)) {
         let read = |path: &Path| match Input::open(path, read_bytes)? {
             Input::Foreign(file) => read_foreign(&asked, path, file),
             Input::Recording(_) | Input::Store(_) => {
@@ -135,7 +135,7 @@ pub(super) fn each(
         let Some(((_, here), others)) = some.split_last() else {
             continue;
         };
-        let pieces: Vec<Result<Piece>> = thread::scope(|scope| {
+        let pieces: Vec<Result<InputSamples>> = thread::scope(|scope| {
             let reading = others
                 .iter()
                 .map(|&(_, path)| scope.spawn(move || read(path)));
@@ -170,20 +170,20 @@ fn bytes(files: &[PathBuf]) -> Option<u64> {
 }
 
 /// So many files are read at once at most: each takes the memory of its stacks.
-const MOST_WORKERS: usize = 4;
+const MAX_WORKERS: usize = 4;
 
 /// The part of what is asked that matters to profiles of other tools.
 struct AskedOfForeign<'a> {
-    wanted: ForeignWanted<'a>,
+    options: ReadOptions<'a>,
     root_per: Option<RootPer>,
     lines: bool,
 }
 
 impl<'a> AskedOfForeign<'a> {
     /// Samples are of this unit unless a file says something else.
-    fn new(asked: Asked<'a>, unit: Unit) -> Self {
+    fn new(asked: InputRequest<'a>, unit: Unit) -> Self {
         Self {
-            wanted: ForeignWanted {
+            options: ReadOptions {
                 unit,
                 sample_type: asked.sample_type,
                 time: asked.time,
@@ -198,7 +198,7 @@ impl<'a> AskedOfForeign<'a> {
 }
 
 /// The samples of an input that says what it counts.
-fn read(asked: Asked<'_>, path: &Path, input: Input) -> Result<Piece> {
+fn read(asked: InputRequest<'_>, path: &Path, input: Input) -> Result<InputSamples> {
     match input {
         Input::Recording(bytes) => read_recording(asked, path, bytes),
         Input::Foreign(file) => {
@@ -223,7 +223,7 @@ pub(super) fn check_time(file: &Path, between: Between) -> Result<()> {
 const HALF_A_DAY: Duration = Duration::from_secs(12 * 3600);
 
 /// The samples of a folder's tables, as one input. Of those that are of other hours than are wanted, none is opened.
-fn read_store(asked: Asked<'_>, path: &Path, mut store: Listing) -> Result<Piece> {
+fn read_store(asked: InputRequest<'_>, path: &Path, mut store: Listing) -> Result<InputSamples> {
     let name = input::name(path);
     let hours = store.tables.iter().filter_map(|table| table.hour);
     let (first, last) = (hours.clone().min(), hours.max());
@@ -255,9 +255,9 @@ fn read_store(asked: Asked<'_>, path: &Path, mut store: Listing) -> Result<Piece
     };
     let mut of_foreign = AskedOfForeign::new(asked, Unit::Samples);
     if asked.time.is_some() {
-        of_foreign.wanted.time = Some(&time);
+        of_foreign.options.time = Some(&time);
     }
-    let mut foreign = foreign::read_tables(&name, &store.tables, &of_foreign.wanted)?;
+    let mut foreign = foreign::read_tables(&name, &store.tables, &of_foreign.options)?;
     if let Some(recording) = left.first() {
         foreign.summary.findings.push(Finding::note(format!(
             "what came after the last table is not shown; {} of it, such as `{}`, can be rendered",
@@ -297,13 +297,17 @@ fn not_in_tables(store: &Listing, is_wanted: impl Fn(Hour) -> bool) -> Vec<PathB
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-fn read_recording(asked: Asked<'_>, path: &Path, bytes: Box<dyn BufRead>) -> Result<Piece> {
+fn read_recording(
+    asked: InputRequest<'_>,
+    path: &Path,
+    bytes: Box<dyn BufRead>,
+) -> Result<InputSamples> {
     let name = input::name(path);
     ensure!(
         asked.sample_type.is_none(),
         "cannot read {name}: a raw recording counts one thing alone; leave --sample-type out"
     );
-    let wanted: Wanted<'_> = match &asked.time {
+    let wanted: WindowFilter<'_> = match &asked.time {
         Some(time) => Some(time),
         None => None,
     };
@@ -316,18 +320,18 @@ fn read_recording(asked: Asked<'_>, path: &Path, bytes: Box<dyn BufRead>) -> Res
         facts.started = read.windows.time.start;
     }
     let host = facts.host.clone();
-    Ok(Piece {
+    Ok(InputSamples {
         told,
         content: Content::Recording(Box::new(facts), merged),
         source: source(asked.root_per, name, Some(host))?,
     })
 }
 
-fn read_foreign(asked: &AskedOfForeign<'_>, path: &Path, file: File<'_>) -> Result<Piece> {
+fn read_foreign(asked: &AskedOfForeign<'_>, path: &Path, file: File<'_>) -> Result<InputSamples> {
     let name = input::name(path);
     let has_hosts = file.kind.has_times;
-    may_have_time(asked.wanted.time, path, file.kind)?;
-    let foreign = foreign::read(&name, file, &asked.wanted)?;
+    may_have_time(asked.options.time, path, file.kind)?;
+    let foreign = foreign::read(&name, file, &asked.options)?;
     piece(asked, name, has_hosts, foreign)
 }
 
@@ -348,14 +352,14 @@ fn piece(
     name: String,
     has_hosts: bool,
     foreign: Foreign,
-) -> Result<Piece> {
+) -> Result<InputSamples> {
     let Foreign {
         mut profile,
         summary,
         about,
     } = foreign;
     profile.line_frames = asked.lines;
-    Ok(Piece {
+    Ok(InputSamples {
         told: Told {
             title: summary.title.clone(),
             event: profile.origin.event.as_deref().map(str::to_owned),
@@ -387,7 +391,7 @@ fn source(root_per: Option<RootPer>, name: String, host: Option<String>) -> Resu
 impl Told {
     fn of_recording(read: &raw_recording::Read) -> Self {
         let recording = &read.raw_recording;
-        let shown = Shown::of(&recording.normalized);
+        let shown = RenderedShare::of(&recording.normalized);
         let missing = read_summary::missing(read, &shown);
         let missing = missing.map_or_else(String::new, |Finding { label, text }| {
             let title = visible(&recording.facts.title);

@@ -10,14 +10,14 @@ use crate::report::findings::{Finding, Summary};
 use crate::text::number::counted;
 
 /// How much of a raw recording is shown.
-pub(crate) struct Shown {
+pub(crate) struct RenderedShare {
     firings: u64,
     locations: usize,
     stacks: usize,
     samples: usize,
 }
 
-impl Shown {
+impl RenderedShare {
     /// All of what was read.
     pub(crate) fn of(normalized: &NormalizedProfile) -> Self {
         Self {
@@ -30,7 +30,7 @@ impl Shown {
 }
 
 /// Summary that the recording has from its end, or that of its windows, and what is missing.
-pub(crate) fn summary(read: &Read, shown: &Shown) -> Summary {
+pub(crate) fn summary(read: &Read, shown: &RenderedShare) -> Summary {
     let mut summary = match &read.raw_recording.closing {
         Some(closing) => Summary::parse(closing),
         None => of_windows(read, &read.windows, shown),
@@ -60,7 +60,7 @@ pub(crate) fn title(read: &Read) -> String {
 }
 
 /// Summary of several windows: what was recorded, and lost.
-fn of_windows(read: &Read, windows: &Windows, shown: &Shown) -> Summary {
+fn of_windows(read: &Read, windows: &Windows, shown: &RenderedShare) -> Summary {
     let noun = visible(&read.raw_recording.facts.noun);
     let lost = match windows.lost {
         0 => Finding::new("lost", "nothing"),
@@ -87,7 +87,7 @@ fn of_windows(read: &Read, windows: &Windows, shown: &Shown) -> Summary {
 }
 
 /// Finding on a file that is not all there.
-pub(crate) fn missing(read: &Read, shown: &Shown) -> Option<Finding> {
+pub(crate) fn missing(read: &Read, shown: &RenderedShare) -> Option<Finding> {
     let why = match read.missing? {
         Missing::CutOff => "ends early",
         Missing::Damaged => "is damaged",
@@ -123,7 +123,7 @@ pub(crate) fn missing(read: &Read, shown: &Shown) -> Option<Finding> {
 }
 
 /// Where a raw recording comes from, a fact to a line.
-pub(crate) fn about(read: &Read, extent: &Shown) -> String {
+pub(crate) fn about(read: &Read, extent: &RenderedShare) -> String {
     let RawRecording { facts, objects, .. } = &read.raw_recording;
     let words = facts.command_line.iter().map(|word| word.to_string_lossy());
     let since_1970 = facts.started.duration_since(std::time::UNIX_EPOCH);

@@ -75,7 +75,7 @@ impl RecordingInfo {
     }
 
     /// Takes in the result of looking for threads that were asleep before the recording began.
-    pub(crate) fn take_in(&mut self, asleep: Result<Before>) {
+    pub(crate) fn add_sleepers(&mut self, asleep: Result<Before>) {
         match asleep {
             Ok(before) if before.incomplete > 0 => self.of_waits.push(Finding::note(format!(
                 "the memory of {} that slept when the recording began cannot be read; their callers are missing",

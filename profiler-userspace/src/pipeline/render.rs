@@ -8,7 +8,7 @@ use crate::clock::Between;
 use crate::desktop;
 use crate::input::Time;
 use crate::output::{Style, length};
-use crate::pipeline::pieces::{self, Asked, Told};
+use crate::pipeline::pieces::{self, InputRequest, Told};
 use crate::pipeline::select::select;
 use crate::pipeline::source;
 use crate::pipeline::symbolize::Symbolizer;
@@ -16,7 +16,7 @@ use crate::pipeline::together::Together;
 use crate::pipeline::view::style;
 use crate::pipeline::write::{write, wrote};
 use crate::plan::{Output, Rendering, RootPer};
-use crate::profile::{MOST_WINDOWS, Profile, WindowTotals};
+use crate::profile::{MAX_WINDOWS, Profile, WindowTotals};
 use crate::report::print;
 use anyhow::{Result, ensure};
 use std::time::SystemTime;
@@ -39,7 +39,7 @@ pub fn render(asked: &Rendering) -> Result<()> {
     let time = |began: SystemTime| between.of(began);
     let time: Time<'_> = &time;
     let symbolizer = Symbolizer::new(&asked.naming, &asked.servers, asked.verbosity.quiet);
-    let files = Asked {
+    let files = InputRequest {
         files: &asked.files,
         time: (asked.from.is_some() || asked.to.is_some()).then_some(time),
         windows: windows(asked),
@@ -48,7 +48,7 @@ pub fn render(asked: &Rendering) -> Result<()> {
         root_per: asked.root_per,
         lines: asked.naming.lines && !asked.naming.joins_lines,
         quiet: asked.verbosity.quiet,
-        ..Asked::default()
+        ..InputRequest::default()
     };
     let mut together = Together::default();
     pieces::each(files, &mut |number, piece| together.add(number, piece))?;
@@ -97,7 +97,7 @@ pub fn render(asked: &Rendering) -> Result<()> {
 }
 
 /// More windows take more memory, and most outputs have room for few.
-const USUAL_WINDOWS: usize = 40;
+const DEFAULT_WINDOWS: usize = 40;
 
 /// By how many windows samples are told apart.
 fn windows(asked: &Rendering) -> usize {
@@ -105,8 +105,8 @@ fn windows(asked: &Rendering) -> usize {
     match all || asked.style.chart || asked.resolution.is_some() {
         // Recordings of different times have none in common.
         _ if asked.files.len() > 1 => 1,
-        true => MOST_WINDOWS,
-        false if asked.outputs.iter().any(Output::has_windows) => USUAL_WINDOWS,
+        true => MAX_WINDOWS,
+        false if asked.outputs.iter().any(Output::has_windows) => DEFAULT_WINDOWS,
         false => 1,
     }
 }

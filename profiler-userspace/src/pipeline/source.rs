@@ -48,7 +48,7 @@ const TAB: usize = 8;
 
 /// Source to show for a profile, and what there is to say of it.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct SourceListing {
     pub(crate) text: Option<Arc<SourceText>>,
     pub(crate) finding: Option<Finding>,
 }
@@ -141,11 +141,11 @@ impl Directories {
     }
 
     /// The source of what a profile counted.
-    pub(crate) fn find(&self, profile: &Profile) -> Found {
+    pub(crate) fn find(&self, profile: &Profile) -> SourceListing {
         if self.is_empty() {
-            return Found::default();
+            return SourceListing::default();
         }
-        self.find_wanted(&Wanted::of(profile), profile.origin.started)
+        self.find_wanted(&CountedLines::of(profile), profile.origin.started)
     }
 
     /// The source of these lines of an object, for a recording that began then.
@@ -154,9 +154,9 @@ impl Directories {
         lines: impl Iterator<Item = (&'l Arc<str>, u32)>,
         object: Option<&BuildId>,
         began: Option<SystemTime>,
-    ) -> Found {
+    ) -> SourceListing {
         if self.is_empty() {
-            return Found::default();
+            return SourceListing::default();
         }
         let mut files: HashMap<Arc<str>, BTreeMap<u32, u64>> = HashMap::new();
         for (file, line) in lines {
@@ -171,10 +171,10 @@ impl Directories {
             .cloned()
             .zip(object.cloned().into_iter().cycle());
         let objects = objects.collect();
-        self.find_wanted(&Wanted::new(files, objects), began)
+        self.find_wanted(&CountedLines::new(files, objects), began)
     }
 
-    fn find_wanted(&self, wanted: &Wanted, began: Option<SystemTime>) -> Found {
+    fn find_wanted(&self, wanted: &CountedLines, began: Option<SystemTime>) -> SourceListing {
         let claims: Vec<Claim<'_>> = (wanted.files.iter())
             .filter_map(|(path, _)| self.claim(path))
             .collect();
@@ -212,7 +212,7 @@ impl Directories {
             }
         }
         let finding = self.finding(wanted, &text, &out, servers.as_ref());
-        Found {
+        SourceListing {
             text: Some(Arc::new(text)),
             finding: Some(finding),
         }
@@ -220,7 +220,7 @@ impl Directories {
 
     fn finding(
         &self,
-        wanted: &Wanted,
+        wanted: &CountedLines,
         text: &SourceText,
         out: &LeftOut<'_>,
         client: Option<&Client<'_>>,
@@ -369,7 +369,7 @@ impl Directory {
 }
 
 /// The lines that a profile counted, by file.
-struct Wanted {
+struct CountedLines {
     /// Those with the most weight first; for each the lines, and what they weigh.
     files: Vec<(Arc<str>, BTreeMap<u32, u64>)>,
     /// How many there are, also those that are not looked for.
@@ -378,7 +378,7 @@ struct Wanted {
     objects: HashMap<Arc<str>, BuildId>,
 }
 
-impl Wanted {
+impl CountedLines {
     fn of(profile: &Profile) -> Self {
         let tree = CallTree::by_line(profile);
         let mut weights = vec![0_u64; tree.frame_count()];

@@ -17,7 +17,7 @@ use crate::report::{debug_info, kernel_lines, names};
 use crate::runtime;
 use crate::symbolize::{
     self, AllUnsymbolized, KernelNameCache, KernelNames, KernelSymbols, NameCache, Naming, Objects,
-    Sources, Stored, Symbolized,
+    RecordingContents, Sources, Symbolized,
 };
 use crate::text::number::counted;
 use std::cell::Cell;
@@ -43,7 +43,7 @@ pub(crate) struct Code<'a> {
 /// Profile of an event with names, as far as its outputs want it.
 pub(crate) struct SymbolizedEvent {
     pub(crate) profile: Option<Profile>,
-    pub(crate) stored: Option<Stored>,
+    pub(crate) stored: Option<RecordingContents>,
     /// Remarks on the profile's names.
     pub(crate) on_profile: Vec<Finding>,
     /// Remarks on those of the raw recording.
@@ -113,7 +113,7 @@ impl<'a> Symbolizer<'a> {
         Code { processes, objects }: Code<'_>,
         kernel: &KernelSymbols,
         names: &NameCache,
-    ) -> Stored {
+    ) -> RecordingContents {
         self.with_sources(|sources| {
             let names = Some(names);
             let sources = &Sources { names, ..*sources };
@@ -194,7 +194,8 @@ impl<'a> Symbolizer<'a> {
         if self.naming.interpreter_frames {
             return symbolized;
         }
-        symbolized.with_profile(|profile| interpreters::without_loops(profile, runtime::glue))
+        symbolized
+            .with_profile(|profile| interpreters::without_loops(profile, runtime::hidden_frames))
     }
 
     /// Does work that takes names from elsewhere, with a line on the terminal until it is done.

@@ -4,18 +4,18 @@
 //! recording lasts: where that is not known before, windows begin short, and are put together in pairs.
 
 use crate::plan::Plan;
-use crate::profile::{MOST_WINDOWS, Window, WindowTotals};
+use crate::profile::{MAX_WINDOWS, Window, WindowTotals};
 use profiler_common::abi::{Class, Counters};
 use std::time::Duration;
 
 /// The most windows that there are. Where the length was not known before, there are at least half as many.
-const MOST: u32 = 40;
+const MAX: u32 = 40;
 
 /// The most where it was asked how long they are.
-const MOST_ASKED_FOR: u32 = MOST_WINDOWS as u32;
+const MAX_ASKED_FOR: u32 = MAX_WINDOWS as u32;
 
 /// More samples than this are about 60 MB.
-const MOST_SAMPLES: usize = 1 << 19;
+const MAX_SAMPLES: usize = 1 << 19;
 
 /// The least length: shorter ones would hold no sample at usual rates, and each costs a drain.
 const SHORTEST: Duration = Duration::from_millis(50);
@@ -60,13 +60,13 @@ impl Timeline {
 
     fn new(duration: Option<Duration>, resolution: Option<Duration>) -> Self {
         let (first, shortest, most) = match resolution {
-            Some(resolution) => (resolution, resolution, MOST_ASKED_FOR),
-            None => (FIRST, SHORTEST, MOST),
+            Some(resolution) => (resolution, resolution, MAX_ASKED_FOR),
+            None => (FIRST, SHORTEST, MAX),
         };
         Self {
             length: duration.map_or(first, |duration| (duration / most).max(shortest)),
             most: most as usize,
-            most_samples: MOST_SAMPLES,
+            most_samples: MAX_SAMPLES,
             duration,
             until: Duration::ZERO,
             counters: Vec::new(),
@@ -114,7 +114,7 @@ impl Timeline {
         self.counters = counters;
         self.busy_ns = busy_ns;
         let are_many = self.windows.len() >= self.most && self.duration.is_none();
-        let is_large = samples > self.most_samples && self.windows.len() > MOST as usize;
+        let is_large = samples > self.most_samples && self.windows.len() > MAX as usize;
         if !are_many && !is_large {
             return Divided::AsBefore;
         }
@@ -227,7 +227,7 @@ mod tests {
             assert_eq!(windows.len(), expected, "{seconds} s");
             let known = recorded(Some(lasted), Some(asked), lasted).len();
             assert!(
-                (expected..=MOST_WINDOWS).contains(&known),
+                (expected..=MAX_WINDOWS).contains(&known),
                 "{seconds} s: {known}"
             );
         }
@@ -241,7 +241,7 @@ mod tests {
             let divided = timeline.end_window(asked * window, fired(1), 1000);
             assert_eq!(divided, Divided::AsBefore);
         }
-        let many = MOST_SAMPLES + 1;
+        let many = MAX_SAMPLES + 1;
         assert_eq!(
             timeline.end_window(asked * 101, fired(1), many),
             Divided::Less

@@ -3,7 +3,7 @@
 //! In: inputs as they are read. Out: one profile with names, and what there is to say of all. Recordings of one kind are added
 //! up before they are named, so that memory and time grow with what is different in them.
 
-use crate::pipeline::pieces::{Content, Piece, Told};
+use crate::pipeline::pieces::{Content, InputSamples, Told};
 use crate::pipeline::symbolize::Symbolizer;
 use crate::profile::fold::visible;
 use crate::profile::{Merging, Profile};
@@ -29,8 +29,8 @@ struct Recordings {
 
 impl Together {
     /// Adds an input, by its number among all.
-    pub(super) fn add(&mut self, number: usize, piece: Piece) -> Result<()> {
-        let Piece {
+    pub(super) fn add(&mut self, number: usize, piece: InputSamples) -> Result<()> {
+        let InputSamples {
             told,
             content,
             source,

@@ -18,7 +18,7 @@ use crate::report::cost::{self, Cost};
 use crate::report::findings::{self, Finding, Summary};
 use crate::report::stack_counts::StackCounts;
 use crate::report::{names, stacks, verbose};
-use crate::symbolize::{KernelNameCache, KernelSymbols, NameCache, Objects, Stored};
+use crate::symbolize::{KernelNameCache, KernelSymbols, NameCache, Objects, RecordingContents};
 use crate::unwind::loader::Loaded;
 use anyhow::Result;
 use foldhash::HashSet;
@@ -84,7 +84,11 @@ impl WindowProfile<'_> {
     }
 
     /// The part of an event's stacks that a raw recording keeps. `names`: those that others ask for, too.
-    pub(crate) fn stored(&self, normalized: &NormalizedProfile, names: &NameCache) -> Stored {
+    pub(crate) fn stored(
+        &self,
+        normalized: &NormalizedProfile,
+        names: &NameCache,
+    ) -> RecordingContents {
         (self.symbolizer).kept(normalized, self.code(), &self.kernel, names)
     }
 

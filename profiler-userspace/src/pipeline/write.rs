@@ -4,7 +4,7 @@
 //! output needs more than its view.
 
 use crate::output::sink::{Delivery, Sink};
-use crate::output::{self, LEAST_COLUMNS, Style, TextStyle};
+use crate::output::{self, MIN_COLUMNS, Style, TextStyle};
 use crate::plan::Output;
 use crate::profile::{Profile, View};
 use crate::raw_recording::{self, RawRecording};
@@ -78,7 +78,7 @@ pub(super) fn on<'a>(sink: &Sink, style: &'a Style) -> Cow<'a, Style> {
         return Cow::Borrowed(style);
     }
     let text = TextStyle {
-        columns: columns.map_or(text.columns, |columns| columns.max(LEAST_COLUMNS)),
+        columns: columns.map_or(text.columns, |columns| columns.max(MIN_COLUMNS)),
         cuts_names: text.cuts_names || columns.is_some(),
         is_colored,
         ..text.clone()

@@ -3,7 +3,7 @@
 use super::Verbosity;
 use crate::clock::Between;
 use crate::debuginfod::Servers;
-use crate::diff::{Condition, Wanted};
+use crate::diff::{Condition, DiffOptions};
 use crate::output::{DiffFormat, Style};
 use crate::profile::select::Selection;
 use crate::symbolize::Naming;
@@ -25,7 +25,7 @@ pub struct Diffing {
     /// The part of the profiles that is compared.
     pub selection: Selection,
     /// How they are compared.
-    pub wanted: Wanted,
+    pub options: DiffOptions,
     /// Conditions that end the process with another exit code.
     pub conditions: Vec<Condition>,
     /// Where the result goes; never empty, and no place twice.

@@ -22,7 +22,7 @@ pub(super) const MAPPINGS: [&[u8]; 4] = [
 ];
 
 /// The most that is read of a payload, in bytes. Those of programs have some hundred.
-pub(crate) const MOST_CONTEXT_BYTES: u32 = 64 << 10;
+pub(crate) const MAX_CONTEXT_BYTES: u32 = 64 << 10;
 
 /// The version of the layout. Version 1 has other places for its fields.
 pub(crate) const CONTEXT_VERSION: u32 = 2;
@@ -80,7 +80,7 @@ pub(super) fn read(
         let Some(before) = header(address, &mut read)? else {
             return Ok(None);
         };
-        if before.payload_size > MOST_CONTEXT_BYTES {
+        if before.payload_size > MAX_CONTEXT_BYTES {
             return Err(Unread::TooLarge);
         }
         let mut payload = vec![0; before.payload_size as usize];
@@ -215,8 +215,8 @@ mod tests {
         for (size, why) in [
             (size - 1, Unread::Broken),
             (size + 1, Unread::Broken),
-            (MOST_CONTEXT_BYTES, Unread::Broken),
-            (MOST_CONTEXT_BYTES + 1, Unread::TooLarge),
+            (MAX_CONTEXT_BYTES, Unread::Broken),
+            (MAX_CONTEXT_BYTES + 1, Unread::TooLarge),
             (u32::MAX, Unread::TooLarge),
         ] {
             assert_eq!(
@@ -246,7 +246,7 @@ mod tests {
             let name = attribute("service.name", Value::StringValue("shop".to_owned()));
             payload(vec![filler, name])
         };
-        let most = MOST_CONTEXT_BYTES as usize;
+        let most = MAX_CONTEXT_BYTES as usize;
         let rest = filler(most).len() - most;
         let (fits, more) = (filler(most - rest), filler(most - rest + 1));
         assert_eq!(fits.len(), most);

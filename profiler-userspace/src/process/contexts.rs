@@ -22,7 +22,7 @@ use std::time::Duration;
 const AGES: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(60)];
 
 /// So many mappings may be a context's: there should be one, and another may be left of a program's parent.
-const MOST_MAPPINGS: usize = 4;
+const MAX_MAPPINGS: usize = 4;
 
 /// How long the memory of processes may take to read. It may be mapped from a file system that never answers; where one does that
 /// again and again, no more contexts are read for the rest of the hour.
@@ -67,7 +67,7 @@ pub(super) fn may_be_one(line: &[u8]) -> bool {
 
 /// Adds where a context begins, if a mapping is one.
 pub(super) fn note(entry: &Entry<'_>, contexts: &mut Vec<u64>) {
-    if MAPPINGS.contains(&entry.name) && contexts.len() < MOST_MAPPINGS {
+    if MAPPINGS.contains(&entry.name) && contexts.len() < MAX_MAPPINGS {
         contexts.push(entry.range.start);
     }
 }
@@ -113,7 +113,7 @@ impl Contexts {
     }
 
     /// Forgets a process.
-    pub(super) fn let_go(&mut self, process_key: ProcessKey) {
+    pub(super) fn remove(&mut self, process_key: ProcessKey) {
         let looked = self.of.remove(&process_key);
         if let Some(reason) = looked.and_then(|looked| looked.unread) {
             self.unread.add(reason);
@@ -320,7 +320,7 @@ mod tests {
         let later = ourselves(8);
         seen.see(later);
         assert_eq!(name(&mut seen, later), None);
-        seen.let_go(earlier);
+        seen.remove(earlier);
         assert_eq!(name(&mut seen, earlier), None);
         assert_eq!(seen.unread_contexts(), UnreadContexts::default());
         // Another version's is counted, also when the process is forgotten, until it is one that can be read.
@@ -331,7 +331,7 @@ mod tests {
             let unread = processes.unread_contexts();
             assert_eq!(unread.get(Unread::OtherVersion), 1);
             assert_eq!(unread.total(), 1);
-            processes.let_go(earlier);
+            processes.remove(earlier);
         }
         processes.see(earlier);
         drop(newer);

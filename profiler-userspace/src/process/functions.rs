@@ -11,7 +11,7 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 /// The most functions that are kept of all processes; each takes a few hundred bytes.
-const MOST: usize = 1 << 18;
+const MAX: usize = 1 << 18;
 
 /// A function, as the kernel half reported it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -168,7 +168,7 @@ pub(super) struct Functions {
 impl Functions {
     /// Keeps a function, unless there are too many.
     pub(super) fn add(&mut self, event: &FunctionEvent, function: RuntimeFunction) {
-        if self.kept >= MOST {
+        if self.kept >= MAX {
             self.turned_away += 1;
             return;
         }
@@ -205,7 +205,7 @@ impl Functions {
     }
 
     /// Forgets those of a process.
-    pub(super) fn let_go(&mut self, process_key: ProcessKey) {
+    pub(super) fn remove(&mut self, process_key: ProcessKey) {
         let gone = self.of.remove(&process_key);
         self.kept -= gone.map_or(0, |functions| functions.len());
     }
@@ -300,7 +300,7 @@ mod tests {
         };
         functions.add(&event, unnamed);
         assert!(!functions.knows(&event));
-        functions.let_go(process_key);
+        functions.remove(process_key);
         assert_eq!((name(&functions, 1), functions.kept), (None, 0));
     }
 }

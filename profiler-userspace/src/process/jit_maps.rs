@@ -29,7 +29,7 @@ const SLACK: Duration = Duration::from_secs(2);
 
 /// Where one process writes its map.
 #[derive(Debug)]
-struct Place {
+struct MapPath {
     /// The `/tmp` of the process.
     directory: OwnedFd,
     /// `perf-PID.map`, by the innermost PID.
@@ -40,15 +40,15 @@ struct Place {
 
 /// Place of one process's map, and the map if there is one.
 #[derive(Debug)]
-struct Found {
-    place: Place,
+struct MapLookup {
+    place: MapPath,
     map: Option<RegularFile>,
 }
 
 /// The maps of all processes that were seen to compile code.
 #[derive(Debug, Default)]
 pub(super) struct JitMaps {
-    found: HashMap<ProcessKey, Found>,
+    found: HashMap<ProcessKey, MapLookup>,
     /// The most that are kept open; set when the first one is.
     most: OnceLock<usize>,
     /// Processes beyond that limit: their maps can be read only while they run.
@@ -57,7 +57,7 @@ pub(super) struct JitMaps {
 
 impl JitMaps {
     /// Closes the files of a process.
-    pub(super) fn let_go(&mut self, process_key: ProcessKey) {
+    pub(super) fn remove(&mut self, process_key: ProcessKey) {
         self.found.remove(&process_key);
     }
 
@@ -70,7 +70,7 @@ impl JitMaps {
         }
         let place = liveness
             .is_there(process_key)
-            .then(|| Place::of(process_key.tgid))??;
+            .then(|| MapPath::of(process_key.tgid))??;
         place.open(process_key)
     }
 
@@ -97,9 +97,9 @@ impl JitMaps {
         }
         if self.found.len() >= *self.most.get_or_init(most_code_maps) {
             self.turned_away.insert(process_key);
-        } else if let Some(place) = Place::of(process_key.tgid) {
+        } else if let Some(place) = MapPath::of(process_key.tgid) {
             let map = place.open(process_key);
-            self.found.insert(process_key, Found { place, map });
+            self.found.insert(process_key, MapLookup { place, map });
         }
     }
 
@@ -109,7 +109,7 @@ impl JitMaps {
     }
 }
 
-impl Place {
+impl MapPath {
     fn of(tgid: u32) -> Option<Self> {
         let status = Status::of(tgid)?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -179,8 +179,8 @@ mod tests {
 
     const USER: u32 = 4_000_000;
 
-    fn place(directory: &Path, users: &[u32]) -> Place {
-        Place {
+    fn place(directory: &Path, users: &[u32]) -> MapPath {
+        MapPath {
             directory: open(directory, OFlags::PATH, Mode::empty()).unwrap(),
             name: "perf-7.map".into(),
             users: users.to_vec(),
@@ -245,10 +245,10 @@ mod tests {
 
     #[test]
     fn the_directory_and_users_of_a_process_are_read() {
-        let place = Place::of(std::process::id()).unwrap();
+        let place = MapPath::of(std::process::id()).unwrap();
         assert!(place.users.contains(&ourselves()[0]));
         let name = place.name.into_string().unwrap();
         assert!(name.starts_with("perf-") && name.ends_with(".map"));
-        assert!(Place::of(u32::MAX).is_none());
+        assert!(MapPath::of(u32::MAX).is_none());
     }
 }

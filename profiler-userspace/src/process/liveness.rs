@@ -98,7 +98,7 @@ fn is_of(process_key: ProcessKey, ticks: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Look, Processes};
+    use super::super::{ProcessChange, Processes};
     use super::*;
 
     #[test]
@@ -118,7 +118,10 @@ mod tests {
         let ticks = began(tgid).unwrap();
         let ourselves = ProcessKey::new(tgid, ticks * u64::try_from(TICK.as_nanos()).unwrap() + 3);
         let predecessor = ProcessKey::new(tgid, ourselves.incarnation - 1_000_000_000);
-        for (process_key, look) in [(ourselves, Look::Changed), (predecessor, Look::Gone)] {
+        for (process_key, look) in [
+            (ourselves, ProcessChange::Changed),
+            (predecessor, ProcessChange::Gone),
+        ] {
             let mut processes = Processes::new();
             processes.compare_start_times();
             if !processes.liveness.compares_start_times {

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 /// Place of an address: a mapping, and the offset in its backing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct MappedAddress {
     /// The backing that is mapped there.
     pub backing: BackingId,
     /// For a file, the offset in it; otherwise how far into the mapping.
@@ -41,8 +41,8 @@ pub(super) struct Mapping {
 }
 
 impl Mapping {
-    pub(super) fn place(&self, address: u64, seen: SystemTime) -> Place {
-        Place {
+    pub(super) fn place(&self, address: u64, seen: SystemTime) -> MappedAddress {
+        MappedAddress {
             backing: self.backing,
             offset: self.offset.wrapping_add(address - self.range.start),
             mapping: self.range.clone(),

@@ -241,7 +241,7 @@ mod tests {
 
     /// The file that an event is about, which is to be opened.
     fn unopened(processes: &mut Processes, event: &MappingEvent) -> Unopened {
-        match processes.take_in(event) {
+        match processes.handle(event) {
             Todo::Open(file) => file,
             other => panic!("{other:?}"),
         }
@@ -276,7 +276,7 @@ mod tests {
             Some(("cat".to_owned(), 0x1010))
         );
         assert_eq!(module(&processes, cat, 0x6000), None);
-        assert_eq!(processes.look(cat), super::super::Look::Gone);
+        assert_eq!(processes.look(cat), super::super::ProcessChange::Gone);
         assert!(module(&processes, cat, 0x4010).is_some());
     }
 
@@ -285,7 +285,7 @@ mod tests {
         let mut processes = Processes::new();
         for (incarnation, inode, name) in [(3, 7, "old"), (4, 8, "new")] {
             let program = ProcessKey::new(GONE, incarnation);
-            processes.take_in(&mapping_event(program, 0x4000..0x6000, inode, &[name]));
+            processes.handle(&mapping_event(program, 0x4000..0x6000, inode, &[name]));
         }
         let of = |incarnation| module(&processes, ProcessKey::new(GONE, incarnation), 0x4000);
         assert_eq!(of(3).unwrap().0, "old");
@@ -315,12 +315,12 @@ mod tests {
         let first = mapping_event(one, 0x4000..0x6000, 7, &["first"]);
         let second = mapping_event(one, 0x5000..0x9000, 8, &["second"]);
         for event in [&first, &second] {
-            processes.take_in(event);
+            processes.handle(event);
         }
         // Parts of what is known add nothing.
         let mut part = mapping_event(one, 0x5000..0x6000, 7, &[]);
         part.offset += 0x1000;
-        processes.take_in(&part);
+        processes.handle(&part);
         let process = processes.get(one).unwrap();
         assert_eq!(process.reported.mappings().count(), 2);
         let addresses = [0x4800, 0x5800, 0x5900, 0x6800];
@@ -361,15 +361,15 @@ mod tests {
         let one = ProcessKey::new(GONE, 1);
         let mut memory = mapping_event(one, 0x4000..0x6000, 0, &[]);
         memory.code = CodeKey::default();
-        assert_eq!(processes.take_in(&memory), Todo::LookAtProcess);
+        assert_eq!(processes.handle(&memory), Todo::LookAtProcess);
         memory.range = 0x8000..0x9000;
-        assert_eq!(processes.take_in(&memory), Todo::Nothing);
+        assert_eq!(processes.handle(&memory), Todo::Nothing);
         let place = processes.get(one).unwrap().place(0x8010).unwrap();
         assert!(processes.backing(place.backing).may_be_made());
         assert_eq!(place.offset, 0x10);
         // Shared memory without a file has a name that no file can have.
         let shared = mapping_event(one, 0xa000..0xb000, 9, &["dev/zero"]);
-        processes.take_in(&shared);
+        processes.handle(&shared);
         let place = processes.get(one).unwrap().place(0xa000).unwrap();
         assert!(matches!(
             processes.backing(place.backing),
@@ -406,6 +406,6 @@ mod tests {
         let file = unopened(&mut processes, &one);
         let opened = Opened::ours(RegularFile::open(made.path()).unwrap());
         processes.adopt(&file, opened);
-        assert_eq!(processes.take_in(&one), Todo::Nothing);
+        assert_eq!(processes.handle(&one), Todo::Nothing);
     }
 }

@@ -4,7 +4,7 @@
 
 use super::backing::{BackingId, Backings};
 use super::contexts;
-use super::mapping::{Mapping, Moved, Place, find};
+use super::mapping::{MappedAddress, Mapping, Moved, find};
 use super::proc_maps;
 use super::reported::{self, Choice, Choices, ReportedMappings};
 use profiler_common::abi::MappingKey;
@@ -72,12 +72,12 @@ impl Process {
     }
 
     /// The place of an address, if it is known: the first of several.
-    pub fn place(&self, address: u64) -> Option<Place> {
+    pub fn place(&self, address: u64) -> Option<MappedAddress> {
         self.place_in(address, Choice::First)
     }
 
     /// The place of an address by the choice among what lay there.
-    pub fn place_in(&self, address: u64, choice: Choice) -> Option<Place> {
+    pub fn place_in(&self, address: u64, choice: Choice) -> Option<MappedAddress> {
         let read = |wanted: fn(&Mapping) -> bool| {
             self.readings.iter().find_map(|reading| {
                 let mapping = reading.find(address).filter(|mapping| wanted(mapping))?;
@@ -98,7 +98,7 @@ impl Process {
                 .or_else(memory),
             Choice::Layer(layer) => {
                 let mapping = self.reported.in_layer(layer, address);
-                let is_whole = |place: &Place| {
+                let is_whole = |place: &MappedAddress| {
                     mapping.is_some_and(|mapping| mapping.range.start == place.mapping.start)
                 };
                 shared().filter(is_whole).or_else(|| file(mapping))
@@ -123,9 +123,9 @@ impl Process {
     }
 
     /// The places that an address may be in, at one time or another.
-    pub fn places(&self, address: u64) -> Vec<Place> {
+    pub fn places(&self, address: u64) -> Vec<MappedAddress> {
         let reported = self.at(address);
-        let mut places: Vec<Place> = reported
+        let mut places: Vec<MappedAddress> = reported
             .filter_map(|(choice, _)| self.place_in(address, choice))
             .collect();
         if places.is_empty() {

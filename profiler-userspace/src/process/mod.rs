@@ -31,14 +31,14 @@ pub mod vdso;
 
 pub use backing::{Backing, BackingId, MappedFile};
 pub use code_maker::CodeMaker;
-pub(crate) use context::{CONTEXT_VERSION, MOST_CONTEXT_BYTES};
+pub(crate) use context::{CONTEXT_VERSION, MAX_CONTEXT_BYTES};
 pub use functions::{CopiedText, FunctionEvent, FunctionLines, InlinedCall, RuntimeFunction};
-pub use mapping::{Moved, Place};
+pub use mapping::{MappedAddress, Moved};
 pub use mapping_events::{MappingEvent, Todo, Unopened};
 pub use mappings::{MovedText, Process};
 pub(crate) use names::name_with_what_runs;
 pub use opening::{Opened, Owner, Unreachable};
-pub use registry::{Look, Processes};
+pub use registry::{ProcessChange, Processes};
 pub use reported::Choice;
 pub use shortage::Shortage;
 pub(crate) use stat::Stat;

@@ -11,10 +11,10 @@ use std::io::Read as _;
 use std::sync::Arc;
 
 /// The most that is read of a command line, in bytes: paths of classes are long.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// The most of what a runtime runs that is shown, in bytes.
-const MOST_SHOWN: usize = 200;
+const MAX_SHOWN: usize = 200;
 
 /// Stands for the end of a longer one.
 const CUT: &str = "…";
@@ -113,7 +113,7 @@ impl ProcessNames {
     }
 
     /// Forgets a process.
-    pub(super) fn let_go(&mut self, process_key: ProcessKey) {
+    pub(super) fn remove(&mut self, process_key: ProcessKey) {
         self.names.remove(&process_key);
     }
 }
@@ -134,7 +134,7 @@ fn with_what_runs(tgid: u32, leader: &[u8], is_latest: impl FnOnce() -> bool) ->
 fn command_line(tgid: u32) -> Option<Vec<u8>> {
     let mut line = Vec::new();
     let file = File::open(format!("/proc/{tgid}/cmdline")).ok()?;
-    file.take(MOST_BYTES).read_to_end(&mut line).ok()?;
+    file.take(MAX_BYTES).read_to_end(&mut line).ok()?;
     Some(line)
 }
 
@@ -151,8 +151,8 @@ fn runs(line: &[u8]) -> Option<String> {
         "node" | "nodejs" => node(words)?,
         _ => return None,
     };
-    let shown = if what.len() > MOST_SHOWN {
-        let end = what.floor_char_boundary(MOST_SHOWN - CUT.len());
+    let shown = if what.len() > MAX_SHOWN {
+        let end = what.floor_char_boundary(MAX_SHOWN - CUT.len());
         format!("{}{CUT}", &what[..end])
     } else {
         what.to_owned()
@@ -234,10 +234,7 @@ mod tests {
             assert_eq!(run(line), None, "{line}");
         }
         let long = run(&format!("java {}", "é".repeat(300))).unwrap();
-        assert!(
-            long.len() <= MOST_SHOWN + 5 && long.ends_with(CUT),
-            "{long}"
-        );
+        assert!(long.len() <= MAX_SHOWN + 5 && long.ends_with(CUT), "{long}");
         assert_eq!(runs(b"java\0-cp\0a.jar\0org.exam"), None);
     }
 
@@ -258,7 +255,7 @@ mod tests {
                 Some(shown.as_bytes())
             );
         }
-        names.let_go(process_key);
+        names.remove(process_key);
         assert_eq!(names.get(process_key), None);
     }
 

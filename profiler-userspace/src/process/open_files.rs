@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(processes.open_files.files.len(), held, "it still runs");
         child.kill().unwrap();
         child.wait().unwrap();
-        processes.let_go(process_key);
+        processes.remove(process_key);
         processes.open_files.few = held;
         processes.close_unused();
         assert_eq!(processes.open_files.files.len(), held, "they are few");
@@ -191,7 +191,7 @@ mod tests {
                 leader: [0; 16],
                 names: vec![b"x".as_slice().into()],
             };
-            if let Todo::Open(unopened) = processes.take_in(&event) {
+            if let Todo::Open(unopened) = processes.handle(&event) {
                 let opened = Opened::ours(RegularFile::open(file.path()).unwrap());
                 processes.adopt(&unopened, opened);
             }

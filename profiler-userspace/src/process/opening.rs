@@ -407,7 +407,7 @@ mod tests {
         fs::remove_file(sleeping.path()).unwrap();
         processes.close_named();
         assert!(is_open(&processes), "who mapped it has not been let go");
-        processes.let_go(process_key);
+        processes.remove(process_key);
         assert!(is_open(&processes));
         processes.close_named();
         assert!(!is_open(&processes));

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const AGAIN: Duration = Duration::from_secs(3600);
 
 /// So many threads at most are left alone: each stays for as long as what it waits for.
-const MOST_LEFT_ALONE: usize = 256;
+const MAX_LEFT_ALONE: usize = 256;
 
 /// How long such work is waited for.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl Patience {
 
     /// Whether work would be begun now.
     pub(super) fn has_time(&self) -> bool {
-        let is_crowded = self.threads.load(Relaxed) >= MOST_LEFT_ALONE;
+        let is_crowded = self.threads.load(Relaxed) >= MAX_LEFT_ALONE;
         !is_crowded && !self.left_at(Instant::now()).is_zero()
     }
 
@@ -160,7 +160,7 @@ mod tests {
                 ended.lock().is_ok_and(|it| it.recv().is_ok())
             })
         };
-        for _ in 0..MOST_LEFT_ALONE {
+        for _ in 0..MAX_LEFT_ALONE {
             assert_eq!(endless(), Err(Late::TookTooLong));
         }
         assert_eq!(endless(), Err(Late::NoTimeLeft));

@@ -35,7 +35,7 @@ const MAX_READINGS: usize = 8;
 
 /// Result of reading a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum ProcessChange {
     /// Nothing: it has ended, or runs another program.
     Gone,
     /// Nothing new.
@@ -123,15 +123,15 @@ impl Processes {
     }
 
     /// Looks at a process: for the first time, or again.
-    pub fn look(&mut self, process_key: ProcessKey) -> Look {
+    pub fn look(&mut self, process_key: ProcessKey) -> ProcessChange {
         let changed = self.see(process_key) || self.refresh(process_key);
         let has_gone = |process: &Process| process.readings.is_empty();
         if self.get(process_key).is_none_or(has_gone) || !self.liveness.is_latest(process_key) {
-            Look::Gone
+            ProcessChange::Gone
         } else if changed {
-            Look::Changed
+            ProcessChange::Changed
         } else {
-            Look::Same
+            ProcessChange::Same
         }
     }
 
@@ -231,7 +231,7 @@ impl Processes {
     }
 
     /// Takes in what the kernel half reported of a mapping.
-    pub fn take_in(&mut self, event: &MappingEvent) -> Todo {
+    pub fn handle(&mut self, event: &MappingEvent) -> Todo {
         self.liveness.note(event.process_key);
         self.names
             .take(event.process_key, &event.leader, &self.liveness);
@@ -412,13 +412,13 @@ impl Processes {
 
     /// Forgets a process, as if it had never been seen: so a storm of short-lived processes takes no more memory than those
     /// that run at one time.
-    pub fn let_go(&mut self, process_key: ProcessKey) {
+    pub fn remove(&mut self, process_key: ProcessKey) {
         self.known.remove(&process_key);
-        self.jit_maps.let_go(process_key);
-        self.functions.let_go(process_key);
-        self.names.let_go(process_key);
-        self.thread_names.let_go(process_key);
-        self.contexts.let_go(process_key);
+        self.jit_maps.remove(process_key);
+        self.functions.remove(process_key);
+        self.names.remove(process_key);
+        self.thread_names.remove(process_key);
+        self.contexts.remove(process_key);
         self.liveness.forget(process_key);
     }
 }

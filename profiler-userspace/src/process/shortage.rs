@@ -33,11 +33,8 @@ pub(super) fn most_code_maps() -> usize {
 
 /// One in so many of the files that this process may have open; of any number, no more than is of use.
 fn of_descriptors(part: u64) -> usize {
-    const MOST: u64 = 1 << 16;
-    let most = getrlimit(Resource::Nofile)
-        .current
-        .unwrap_or(MOST)
-        .min(MOST);
+    const MAX: u64 = 1 << 16;
+    let most = getrlimit(Resource::Nofile).current.unwrap_or(MAX).min(MAX);
     usize::try_from(most / part).unwrap_or(usize::MAX)
 }
 

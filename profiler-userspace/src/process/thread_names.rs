@@ -41,7 +41,7 @@ impl ThreadNames {
     }
 
     /// Forgets a process.
-    pub(super) fn let_go(&mut self, process_key: ProcessKey) {
+    pub(super) fn remove(&mut self, process_key: ProcessKey) {
         self.of.remove(&process_key);
     }
 }
@@ -61,7 +61,7 @@ mod tests {
         assert_eq!(names.get(process_key, found), Some(Some(&name)));
         assert_eq!(names.get(process_key, missed), Some(None));
         assert_eq!(names.get(process_key, other), None);
-        names.let_go(process_key);
+        names.remove(process_key);
         assert_eq!(names.get(process_key, found), None);
     }
 }

@@ -7,7 +7,7 @@
 use super::code_places::{Code, FrameId};
 use super::model::{LabelsIndex, Profile, Sample};
 use super::paths::{self, NodeIndex, Paths, upwards};
-use super::stacks::{Builder, Frames, Owner, Place, Shown};
+use super::stacks::{Builder, Frames, Owner, SampleNodes, VisibleSample};
 use super::{Frame, FrameKind, WindowIndex, kernel_part, marks, number};
 use foldhash::HashMap;
 use foldhash::fast::RandomState;
@@ -60,7 +60,7 @@ pub struct CallTree {
 }
 
 /// All that tells samples of a tree apart.
-pub(super) type Key = (Place, LabelsIndex, ThreadState, WindowIndex);
+pub(super) type Key = (SampleNodes, LabelsIndex, ThreadState, WindowIndex);
 
 impl CallTree {
     /// All calls of a profile.
@@ -76,7 +76,7 @@ impl CallTree {
     /// All calls of these samples of the builder's profile.
     pub(super) fn of(mut builder: Builder<'_>, samples: &[Sample]) -> Self {
         let mut calls = builder.calls();
-        let mut known: HashMap<Shown, Place> = HashMap::default();
+        let mut known: HashMap<VisibleSample, SampleNodes> = HashMap::default();
         let mut sums: IndexMap<Key, (u64, u64), RandomState> = IndexMap::default();
         // Where most stacks are there once, as in text, hardly anything would be met again.
         let is_repeated = samples.len() / 2 > builder.stacks_of_profile();

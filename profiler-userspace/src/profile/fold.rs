@@ -21,7 +21,7 @@ mod tests;
 pub use crate::text::visible::visible;
 pub(crate) use lines::{Lines, Order};
 pub(crate) use parse::excerpt;
-pub use parse::{MOST_MEMORY, ParseError, Parsed, parse, parse_lines};
+pub use parse::{MAX_MEMORY, ParseError, Parsed, parse, parse_lines};
 
 use super::{Frame, FrameKind, Profile, View, marks};
 use std::borrow::Cow;

@@ -12,14 +12,14 @@ use profiler_common::runtime::RuntimeKind;
 
 /// The native functions of a runtime that are left out unless they are asked for: its loop, and what leads to it and from it.
 #[derive(Clone, Copy, Debug)]
-pub struct Glue {
+pub struct HiddenFrames {
     /// Their names. An asterisk stands for any characters.
     pub names: &'static [&'static str],
     /// Whether each function stands in front of the loop that runs it, whatever that is called.
     pub has_loop: bool,
 }
 
-impl Glue {
+impl HiddenFrames {
     /// Functions with these names, and the loop.
     #[must_use]
     pub const fn around_loop(names: &'static [&'static str]) -> Self {
@@ -43,9 +43,12 @@ impl Glue {
     }
 }
 
-/// Leaves the interpreters' own frames out. `glue`: the names of a runtime's.
+/// Leaves the interpreters' own frames out. `hidden_frames`: the names of a runtime's.
 #[must_use]
-pub fn without_loops(mut profile: Profile, glue: impl Fn(RuntimeKind) -> Glue) -> Profile {
+pub fn without_loops(
+    mut profile: Profile,
+    hidden_frames: impl Fn(RuntimeKind) -> HiddenFrames,
+) -> Profile {
     let kinds: Vec<Option<RuntimeKind>> = profile
         .locations()
         .iter()
@@ -63,7 +66,7 @@ pub fn without_loops(mut profile: Profile, glue: impl Fn(RuntimeKind) -> Glue) -
             return *known;
         }
         let stack = profile.stack_at(index).to_stack();
-        let kept = kept(profile, &kinds, &stack.locations, &glue);
+        let kept = kept(profile, &kinds, &stack.locations, &hidden_frames);
         let new = profile.stack(&NormalizedStack {
             locations: kept,
             ..stack
@@ -89,7 +92,7 @@ fn kept(
     profile: &Profile,
     kinds: &[Option<RuntimeKind>],
     locations: &[LocationIndex],
-    glue: &impl Fn(RuntimeKind) -> Glue,
+    hidden_frames: &impl Fn(RuntimeKind) -> HiddenFrames,
 ) -> Box<[LocationIndex]> {
     let kind = |at: usize| kinds[locations[at].0 as usize];
     let mut hidden = vec![false; locations.len()];
@@ -97,24 +100,25 @@ fn kept(
     let mut object = None;
     for at in 0..locations.len() {
         let Some(runtime) = kind(at) else { continue };
-        let glue = glue(runtime);
+        let hidden_frames = hidden_frames(runtime);
         // The loop stands towards the root of the last frame that it runs.
         for place in at + 1..locations.len() {
             if kind(place).is_some() {
                 break;
             }
             let location = profile.location_at(locations[place]);
-            let is_loop = glue.has_loop && place == at + 1 && location.kind == FrameKind::User;
+            let is_loop =
+                hidden_frames.has_loop && place == at + 1 && location.kind == FrameKind::User;
             object = object.or(location.mapping.filter(|_| is_loop));
-            if !is_loop && !is_glue(profile, locations[place], glue, object) {
+            if !is_loop && !is_hidden(profile, locations[place], hidden_frames, object) {
                 break;
             }
             hidden[place] = true;
         }
-        // Its callees stand towards the leaf. Where the thread is, is no glue.
+        // Its callees stand towards the leaf. Where the thread is, is no hidden_frames.
         let is_called = (0..at).rev().find(|place| kind(*place).is_some());
         for place in (is_called.map_or(at, |called| called + 1)..at).rev() {
-            if !is_glue(profile, locations[place], glue, object) {
+            if !is_hidden(profile, locations[place], hidden_frames, object) {
                 break;
             }
             hidden[place] = true;
@@ -128,10 +132,10 @@ fn kept(
 
 /// Whether a native frame only leads to the loop or from it: by its name, or because it has none and lies in the runtime's own
 /// object.
-fn is_glue(
+fn is_hidden(
     profile: &Profile,
     location: LocationIndex,
-    glue: Glue,
+    hidden_frames: HiddenFrames,
     object: Option<super::model::MappingIndex>,
 ) -> bool {
     let name = profile.name_at(location);
@@ -142,7 +146,7 @@ fn is_glue(
     let is_nameless = name.starts_with('[') && name.ends_with(']');
     // The compiler's parts of a function: `.cold`, `.part.0`, `.constprop.0`.
     let stem = name.split('.').next().unwrap_or(name);
-    glue.has(stem) || (is_nameless && object.is_some() && location.mapping == object)
+    hidden_frames.has(stem) || (is_nameless && object.is_some() && location.mapping == object)
 }
 
 #[cfg(test)]
@@ -150,8 +154,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn glue_is_told_by_names_and_patterns() {
-        let glue = Glue::around_loop(&["loop", "Builtins_*Handler", "enter*"]);
+    fn hidden_frames_are_told_by_names_and_patterns() {
+        let hidden_frames = HiddenFrames::around_loop(&["loop", "Builtins_*Handler", "enter*"]);
         for name in [
             "loop",
             "Builtins_AddHandler",
@@ -159,10 +163,10 @@ mod tests {
             "enter",
             "entering",
         ] {
-            assert!(glue.has(name), "{name}");
+            assert!(hidden_frames.has(name), "{name}");
         }
         for name in ["loops", "Builtins_Add", "AddHandler", "center", ""] {
-            assert!(!glue.has(name), "{name}");
+            assert!(!hidden_frames.has(name), "{name}");
         }
     }
 }

@@ -33,12 +33,12 @@ pub enum MergeError {
 pub struct Merging {
     profile: Profile,
     /// None before there is something to add.
-    known: Option<Known>,
+    known: Option<MergeIndex>,
 }
 
 /// Places of what a profile has in lists.
 #[derive(Clone, Debug, Default)]
-struct Known {
+struct MergeIndex {
     locations: HashMap<(Location, Box<[Line]>), LocationIndex>,
     wakers: HashMap<Waker, WakerIndex>,
     /// None where equal samples stay apart.
@@ -69,7 +69,7 @@ impl Merging {
         one_view(profile.off_cpu, other.off_cpu)?;
         let origin = profile.origin.clone();
         begin(profile, other)?;
-        let known = self.known.get_or_insert_with(|| Known::of(profile));
+        let known = self.known.get_or_insert_with(|| MergeIndex::of(profile));
         if known.samples.is_none() {
             known.samples = Some(HashMap::default());
             for sample in profile.take_samples() {
@@ -96,7 +96,7 @@ impl Merging {
     pub fn add_event(&mut self, other: &Profile) -> Result<(), MergeError> {
         let profile = &mut self.profile;
         begin(profile, other)?;
-        let known = self.known.get_or_insert_with(|| Known::of(profile));
+        let known = self.known.get_or_insert_with(|| MergeIndex::of(profile));
         known.samples = None;
         known.add(other, profile);
         Ok(())
@@ -132,7 +132,7 @@ fn begin(profile: &mut Profile, other: &Profile) -> Result<(), MergeError> {
     Ok(())
 }
 
-impl Known {
+impl MergeIndex {
     fn of(profile: &Profile) -> Self {
         let locations = (0..).map(LocationIndex).zip(&profile.locations);
         let locations = locations.map(|(index, at)| (place(at, profile.lines_at(at)), index));

@@ -55,7 +55,7 @@ pub use stacks::with_line;
 pub use view::View;
 pub use wait_reason::WaitReason;
 
-pub use windows::{MOST_WINDOWS, WindowIndex, WindowTotals};
+pub use windows::{MAX_WINDOWS, WindowIndex, WindowTotals};
 pub(crate) use x86_64 as arch;
 
 use foldhash::fast::RandomState;

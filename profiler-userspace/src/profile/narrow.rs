@@ -5,7 +5,7 @@
 
 use super::call_tree::{CallTree, Key, Node, TreeSample};
 use super::code_places::FrameId;
-use super::outline::{Call, Left, Outline, Place};
+use super::outline::{Call, Left, Outline, OutlineSlot};
 use super::paths::NodeIndex;
 use super::preorder::{Ordered, Preorder};
 use super::stacks::Frames;
@@ -78,7 +78,7 @@ impl CallTree {
             moved[node.rank as usize] = Some(*place);
         }
         // The root is not there any more.
-        let node = |place: Place| NodeIndex::new(outline.node(place) as usize - 1);
+        let node = |place: OutlineSlot| NodeIndex::new(outline.node(place) as usize - 1);
         let samples = self.moved(|at| moved[at.index()].map(node));
         Narrowed {
             tree: Self::from_parts(frames.all, nodes, samples),

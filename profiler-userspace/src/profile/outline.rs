@@ -34,7 +34,7 @@ pub(crate) enum Left {
 
 /// The place of a call in an outline.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Place {
+pub(crate) enum OutlineSlot {
     /// It is this node.
     Kept(u32),
     /// It is part of the rest of this number.
@@ -67,7 +67,7 @@ impl Outline {
         calls: impl Iterator<Item = Call> + Clone,
         words: usize,
         most: usize,
-        mut moved: impl FnMut(Place),
+        mut moved: impl FnMut(OutlineSlot),
     ) -> Self {
         let mut outlining = Outlining {
             least: least(calls.clone().map(|call| call.weight), most),
@@ -87,10 +87,10 @@ impl Outline {
     }
 
     /// The node that a place is.
-    pub(crate) fn node(&self, place: Place) -> u32 {
+    pub(crate) fn node(&self, place: OutlineSlot) -> u32 {
         match place {
-            Place::Kept(node) => node,
-            Place::Rest(number) => self.rests[number as usize],
+            OutlineSlot::Kept(node) => node,
+            OutlineSlot::Rest(number) => self.rests[number as usize],
         }
     }
 
@@ -142,16 +142,16 @@ struct Outlining {
 }
 
 impl Outlining {
-    fn enter(&mut self, at: u32, call: Call) -> Place {
+    fn enter(&mut self, at: u32, call: Call) -> OutlineSlot {
         let is_below_kept = self.kept == self.path.len();
         let is_kept = self.path.is_empty() || (is_below_kept && call.weight >= self.least);
         let place = match is_kept {
             true => {
                 self.kept += 1;
                 self.outline.nodes.push(Left::Call(at));
-                Place::Kept(self.outline.nodes.len() as u32 - 1)
+                OutlineSlot::Kept(self.outline.nodes.len() as u32 - 1)
             }
-            false => Place::Rest(self.add_to_rest(call)),
+            false => OutlineSlot::Rest(self.add_to_rest(call)),
         };
         let word = &mut self.outline.words[call.word as usize];
         word.is_kept |= is_kept;

@@ -40,7 +40,7 @@ pub struct Node<F> {
 
 /// So many nodes below one are looked through, the last first; others are found by their hashes. Most nodes are put below one that
 /// is new itself, and need no look at memory far away.
-const MOST_LOOKED_THROUGH: usize = 8;
+const MAX_LOOKED_THROUGH: usize = 8;
 
 /// A tree that grows.
 #[derive(Clone, Debug)]
@@ -88,7 +88,7 @@ impl<F: Copy + Eq + Hash> Paths<F> {
         }
         let node = Node { parent, frame };
         let next = NodeIndex::new(self.nodes.len());
-        if count == MOST_LOOKED_THROUGH {
+        if count == MAX_LOOKED_THROUGH {
             let nodes = &self.nodes;
             let is_it = |number: u32| nodes[number as usize] == node;
             let number = self.others.get_or_insert(node, next.number(), is_it);

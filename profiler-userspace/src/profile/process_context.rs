@@ -21,7 +21,7 @@ pub const ENVIRONMENT: &str = "deployment.environment.name";
 pub const ATTRIBUTES: [&str; 5] = [SERVICE, NAMESPACE, INSTANCE, VERSION, ENVIRONMENT];
 
 /// The most of a text that is kept, in bytes.
-const MOST_TEXT: usize = 256;
+const MAX_TEXT: usize = 256;
 
 /// Stands for the end of a longer one.
 const CUT: &str = "…";
@@ -76,11 +76,11 @@ fn shown(text: &str) -> Option<Arc<str>> {
         return None;
     }
     // Shown text takes no fewer bytes, so of a longer one enough is left to see that it is longer.
-    let text = visible(&text[..text.floor_char_boundary(MOST_TEXT + char::MAX_LEN_UTF8)]);
-    if text.len() <= MOST_TEXT {
+    let text = visible(&text[..text.floor_char_boundary(MAX_TEXT + char::MAX_LEN_UTF8)]);
+    if text.len() <= MAX_TEXT {
         return Some(Arc::from(&*text));
     }
-    let end = text.floor_char_boundary(MOST_TEXT - CUT.len());
+    let end = text.floor_char_boundary(MAX_TEXT - CUT.len());
     Some(format!("{}{CUT}", &text[..end]).into())
 }
 
@@ -131,15 +131,15 @@ mod tests {
         let text = |text: &str| context(&[(SERVICE, text)]).unwrap()[0].1.clone();
         assert_eq!(text("a\nb\u{202e}"), "a\\nb\\u{202e}");
         let long = text(&"é".repeat(10_000));
-        assert!(long.len() <= MOST_TEXT && long.ends_with("é…"), "{long}");
-        assert_eq!(text(&"a".repeat(MOST_TEXT)), "a".repeat(MOST_TEXT));
+        assert!(long.len() <= MAX_TEXT && long.ends_with("é…"), "{long}");
+        assert_eq!(text(&"a".repeat(MAX_TEXT)), "a".repeat(MAX_TEXT));
     }
 
     proptest! {
         #[test]
         fn what_is_shown_stays_as_it_is(text in any::<String>(), times in 1..200_usize) {
             if let Some(once) = shown(&text.repeat(times)) {
-                prop_assert!(once.len() <= MOST_TEXT);
+                prop_assert!(once.len() <= MAX_TEXT);
                 prop_assert_eq!(shown(&once), Some(once));
             }
         }

@@ -45,7 +45,7 @@ pub(super) enum Owner {
 }
 
 /// The node of a sample, and that of the thread itself: above it where it tells who ended a wait. None where there is no stack.
-pub(super) type Place = (Option<NodeIndex>, Option<NodeIndex>);
+pub(super) type SampleNodes = (Option<NodeIndex>, Option<NodeIndex>);
 
 /// Nodes to be.
 pub(super) struct Calls {
@@ -87,7 +87,7 @@ enum ShownWaker {
 
 /// All of a sample that is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Shown {
+pub(super) struct VisibleSample {
     thread: Thread,
     thread_state: ThreadState,
     reason: Option<WaitReason>,
@@ -255,7 +255,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Part of a sample that is shown.
-    pub(super) fn shown(&mut self, sample: &Sample) -> Shown {
+    pub(super) fn shown(&mut self, sample: &Sample) -> VisibleSample {
         let wakers = self.profile.off_cpu.map(|view| view.wakers);
         let waker = sample.waker.map(|index| self.profile.waker_at(index));
         let waker = match (wakers, sample.thread_state, waker) {
@@ -270,7 +270,7 @@ impl<'a> Builder<'a> {
             (Some(_), ..) => ShownWaker::NotWoken,
             (None, ..) => ShownWaker::None,
         };
-        Shown {
+        VisibleSample {
             thread: self.thread(sample.labels, sample.user, sample.kernel),
             thread_state: sample.thread_state,
             reason: sample.reason,
@@ -279,7 +279,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Puts what is shown into a tree.
-    pub(super) fn put(&mut self, shown: &Shown, calls: &mut Calls) -> Place {
+    pub(super) fn put(&mut self, shown: &VisibleSample, calls: &mut Calls) -> SampleNodes {
         let view = self.profile.off_cpu;
         if view.is_some_and(|view| view.wakers == Wakers::Alone) {
             let mut frames = Vec::new();
@@ -423,7 +423,7 @@ impl<'a> Builder<'a> {
     /// State of the thread, where that is not what stacks are of anyway, below such a leaf.
     fn state(
         &mut self,
-        shown: &Shown,
+        shown: &VisibleSample,
         view: Option<OffCpuView>,
         leaf: Option<FrameId>,
     ) -> Option<FrameId> {

@@ -11,7 +11,7 @@ use std::time::Duration;
 pub struct WindowIndex(pub u32);
 
 /// The most windows that samples are told apart by where it is asked for how long they are: at 50 ms, those of 200 s.
-pub const MOST_WINDOWS: usize = 4096;
+pub const MAX_WINDOWS: usize = 4096;
 
 /// Facts of one window. How much was counted in it, its samples say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! first use.
 
 use super::RawRecording;
-use super::known::Known;
+use super::known::WrittenIds;
 use super::section::{self, Kind};
 use super::wire::{
     Batch, FALLBACKS_SHIFT, LOCATION_NAMED, LOCATION_OBJECT, LOCATION_UNKNOWN, STEP_CALLEE,
@@ -35,7 +35,7 @@ pub(super) struct Batches<'a, 'o> {
     batch: Batch,
     // About as many bytes as it has.
     filled: usize,
-    known: &'o mut Known,
+    known: &'o mut WrittenIds,
     // Numbers by the raw recording's own indices, as far as they are known; plus one.
     locations: Vec<u32>,
     stacks: Vec<u32>,
@@ -78,7 +78,7 @@ impl<'a, 'o> Batches<'a, 'o> {
     /// No batch yet.
     pub(super) fn new(
         raw_recording: &'a RawRecording,
-        known: &'o mut Known,
+        known: &'o mut WrittenIds,
         out: &'o mut dyn Write,
     ) -> Self {
         Self {

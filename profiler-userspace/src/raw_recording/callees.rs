@@ -6,7 +6,7 @@
 use foldhash::HashMap;
 
 /// How many callees of a location are known at most. Few places call more, and none becomes costly.
-const MOST: usize = 64;
+const MAX: usize = 64;
 
 /// Callees of each location, by their numbers, the latest first. None stands for the caller of the
 /// root.
@@ -24,7 +24,7 @@ impl Callees {
         match place {
             Some(place) => callees[..=place].rotate_right(1),
             None => {
-                callees.truncate(MOST - 1);
+                callees.truncate(MAX - 1);
                 callees.insert(0, location);
             }
         }
@@ -68,12 +68,12 @@ mod tests {
     #[test]
     fn callees_unused_for_long_are_forgotten() {
         let mut callees = Callees::default();
-        for location in 0..=MOST as u32 {
+        for location in 0..=MAX as u32 {
             callees.place(None, location);
         }
-        assert_eq!(callees.place(None, 1), Some(MOST - 1));
+        assert_eq!(callees.place(None, 1), Some(MAX - 1));
         assert_eq!(callees.place(None, 0), None);
-        assert_eq!(callees.at(None, MOST), None);
+        assert_eq!(callees.at(None, MAX), None);
     }
 
     proptest! {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// The numbers of what has been written.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct WrittenIds {
     pub(super) objects: Numbers<RecordedObject>,
     pub(super) files: Numbers<Arc<str>>,
     pub(super) names: Numbers<NamedFunction>,

@@ -19,7 +19,7 @@ use std::sync::Arc;
 type Process = (u32, u64);
 
 /// The name and the context of a process, as far as they are known.
-type Known = (Option<Arc<[u8]>>, Option<Arc<ProcessContext>>);
+type ProcessFacts = (Option<Arc<[u8]>>, Option<Arc<ProcessContext>>);
 
 /// Samples of raw recordings, and the objects that they lie in.
 #[derive(Default)]
@@ -27,7 +27,7 @@ pub struct Merged {
     normalized: NormalizedProfile,
     objects: IndexSet<RecordedObject>,
     /// All processes that have samples.
-    processes: HashMap<Process, Known>,
+    processes: HashMap<Process, ProcessFacts>,
 }
 
 impl Merged {

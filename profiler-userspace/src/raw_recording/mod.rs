@@ -23,7 +23,7 @@ mod write;
 
 pub use merged::Merged;
 pub use read::{Missing, Read, is_one, read};
-pub use windows::{Wanted, Windows};
+pub use windows::{WindowFilter, Windows};
 pub use write::{Writer, write};
 
 use crate::clock::shown;

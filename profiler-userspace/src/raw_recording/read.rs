@@ -6,9 +6,9 @@
 
 use super::budget::Stop;
 use super::pending::{Packed, PendingBatches};
-use super::section::{self, Found, Kind, MAGIC, Section, VERSION};
+use super::section::{self, Kind, MAGIC, Section, SectionRead, VERSION};
 use super::take::Taken;
-use super::windows::{Divided, Seen, Wanted, Windows};
+use super::windows::{Divided, Seen, WindowFilter, Windows};
 use super::wire::{
     self, Batch, Head, VIEW, VIEW_KERNEL, VIEW_KNOWN, VIEW_RAN, VIEW_REASONS, VIEW_SCHEDULER,
     VIEW_WAKERS_ABOVE, VIEW_WAKERS_ALONE,
@@ -21,7 +21,7 @@ use std::os::unix::ffi::OsStringExt as _;
 
 /// The most memory that reading and naming may take, by a rough estimate, in bytes. Half a million distinct
 /// samples of fifty frames each take less.
-const MOST_BYTES: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 30;
 
 /// So many bytes of messages are unpacked whatever the file, and beyond them so many times what the file has: a small file takes little
 /// time, and no writer packs as well.
@@ -68,16 +68,16 @@ pub fn is_one(begins: &[u8]) -> bool {
 /// that time.
 pub fn read(
     mut from: impl std::io::Read,
-    wanted: Wanted<'_>,
+    wanted: WindowFilter<'_>,
     windows: usize,
 ) -> Result<Read, Error> {
-    read_within(&mut from, (wanted, windows), MOST_BYTES)
+    read_within(&mut from, (wanted, windows), MAX_BYTES)
 }
 
 /// [`read`], within so many bytes of memory.
 pub(super) fn read_within(
     from: &mut impl std::io::Read,
-    (wanted, windows): (Wanted<'_>, usize),
+    (wanted, windows): (WindowFilter<'_>, usize),
     most: u64,
 ) -> Result<Read, Error> {
     let start = section::up_to(from, MAGIC.len() + 1)?;
@@ -105,14 +105,14 @@ pub(super) fn read_within(
     };
     let missing = loop {
         match section::read(from)? {
-            Found::Section(section) => match reading.section(section) {
+            SectionRead::Section(section) => match reading.section(section) {
                 Ok(()) => {}
                 Err(End::Missing(missing)) => break Some(missing),
                 Err(End::Error(error)) => return Err(error),
             },
-            Found::End if reading.closing.is_some() => break None,
-            Found::End | Found::CutOff => break Some(Missing::CutOff),
-            Found::Damaged => break Some(Missing::Damaged),
+            SectionRead::End if reading.closing.is_some() => break None,
+            SectionRead::End | SectionRead::CutOff => break Some(Missing::CutOff),
+            SectionRead::Damaged => break Some(Missing::Damaged),
         }
     };
     reading.finish(missing)

@@ -14,20 +14,20 @@ pub(super) const MAGIC: [u8; 8] = *b"\x93FBPF\r\n\x1a";
 pub(super) const VERSION: u8 = 9;
 
 /// The most bytes of a message.
-pub(super) const MOST_UNPACKED: usize = 1 << 20;
+pub(super) const MAX_UNPACKED: usize = 1 << 20;
 
 /// The most bytes of a packed message: LZMA adds a little to what cannot be packed.
-const MOST_PACKED: usize = MOST_UNPACKED + (MOST_UNPACKED >> 4) + 64;
+const MAX_PACKED: usize = MAX_UNPACKED + (MAX_UNPACKED >> 4) + 64;
 
 /// LZMA's lc, lp and pb: bits of the byte before and of the position that predict the next. Columns of small numbers
 /// have no alignment, and say little about their neighbours.
 const CONTEXT: (u32, u32, u32) = (1, 0, 0);
 
 /// How far back a repetition may lie, in bytes: anywhere in a message.
-const DICTIONARY: u32 = MOST_UNPACKED as u32;
+const DICTIONARY: u32 = MAX_UNPACKED as u32;
 
 /// The smallest of LZMA's dictionaries, in bytes.
-const LEAST_DICTIONARY: u32 = 4096;
+const MIN_DICTIONARY: u32 = 4096;
 
 /// The preset of xz whose search for repetitions is used: the first that looks further than the next one.
 const PRESET: u32 = 4;
@@ -49,7 +49,7 @@ pub(super) enum Kind {
 }
 
 /// Result of reading at a place in a file.
-pub(super) enum Found {
+pub(super) enum SectionRead {
     /// A whole section.
     Section(Section),
     /// The end of the file, between sections.
@@ -91,7 +91,7 @@ pub(super) fn pack(plain: &[u8]) -> io::Result<Vec<u8>> {
     let mut options = LzmaOptions::with_preset(PRESET);
     (options.lc, options.lp, options.pb) = CONTEXT;
     // No more memory than the message asks for.
-    options.dict_size = length(plain).max(LEAST_DICTIONARY);
+    options.dict_size = length(plain).max(MIN_DICTIONARY);
     let mut packer = LzmaWriter::new_no_header(Vec::new(), &options, false)?;
     packer.write_all(plain)?;
     packer.finish()
@@ -104,7 +104,7 @@ pub(super) fn write(
     message: &impl prost::Message,
 ) -> io::Result<()> {
     let plain = message.encode_to_vec();
-    if plain.len() > MOST_UNPACKED {
+    if plain.len() > MAX_UNPACKED {
         return Err(io::Error::other(format!(
             "a section of {} bytes is too large to be read back",
             plain.len()
@@ -133,29 +133,29 @@ fn checksum(header: &[u8], packed: &[u8]) -> u32 {
 }
 
 /// Reads one section.
-pub(super) fn read(from: &mut impl Read) -> io::Result<Found> {
+pub(super) fn read(from: &mut impl Read) -> io::Result<SectionRead> {
     let header = up_to(from, HEADER_BYTES)?;
     let Some(header) = header.first_chunk::<HEADER_BYTES>() else {
         return Ok(match header.is_empty() {
-            true => Found::End,
-            false => Found::CutOff,
+            true => SectionRead::End,
+            false => SectionRead::CutOff,
         });
     };
     let number = |at: usize| {
         u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]) as usize
     };
     let (packed_bytes, plain_bytes, sum) = (number(1), number(5), number(9));
-    if packed_bytes > MOST_PACKED || plain_bytes > MOST_UNPACKED {
-        return Ok(Found::Damaged);
+    if packed_bytes > MAX_PACKED || plain_bytes > MAX_UNPACKED {
+        return Ok(SectionRead::Damaged);
     }
     let packed = up_to(from, packed_bytes)?;
     if packed.len() < packed_bytes {
-        return Ok(Found::CutOff);
+        return Ok(SectionRead::CutOff);
     }
     if checksum(&header[..9], &packed) as usize != sum {
-        return Ok(Found::Damaged);
+        return Ok(SectionRead::Damaged);
     }
-    Ok(Found::Section(Section {
+    Ok(SectionRead::Section(Section {
         kind: header[0],
         plain_bytes,
         packed,

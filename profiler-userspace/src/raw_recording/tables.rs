@@ -23,14 +23,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// No process has a longer name, in bytes.
-const MOST_PROCESS_NAME: usize = 256;
+const MAX_PROCESS_NAME: usize = 256;
 
 /// No thread has a longer name, in bytes; and the kernel's has no more than so many.
-const MOST_THREAD_NAME: usize = 1024;
-const MOST_COMM: usize = 16;
+const MAX_THREAD_NAME: usize = 1024;
+const MAX_COMM: usize = 16;
 
 /// No stack is longer: a user stack has 1,024 frames, a kernel stack 127.
-const MOST_FRAMES: usize = 4096;
+const MAX_FRAMES: usize = 4096;
 
 /// Entries by number.
 #[derive(Default)]
@@ -68,13 +68,13 @@ pub(super) struct NameEntry {
 /// Where a frame is.
 #[derive(Clone, Copy)]
 pub(super) struct LocationEntry {
-    pub(super) place: Place,
+    pub(super) place: CodeLocation,
     pub(super) normalized: Option<LocationIndex>,
 }
 
 /// A place, by the numbers of what it is in.
 #[derive(Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum CodeLocation {
     Unknown,
     Named(u32),
     Within { name: u32, place: u64 },
@@ -179,7 +179,7 @@ impl Tables {
             let value = values.entry(*kind).or_default();
             *value = value.wrapping_add_signed(*difference);
             let place = match *kind {
-                LOCATION_UNKNOWN => Place::Unknown,
+                LOCATION_UNKNOWN => CodeLocation::Unknown,
                 LOCATION_NAMED => {
                     let name = u32::try_from(*value).ok();
                     let name = name.filter(|name| (*name as usize) < self.names.len());
@@ -187,13 +187,13 @@ impl Tables {
                         "there is a location whose name is not there",
                     ))?;
                     match places.get(at).and_then(|place| place.checked_sub(1)) {
-                        Some(place) => Place::Within { name, place },
-                        None => Place::Named(name),
+                        Some(place) => CodeLocation::Within { name, place },
+                        None => CodeLocation::Named(name),
                     }
                 }
                 kind => {
                     let object = self.objects.get((kind - LOCATION_OBJECT) as usize);
-                    Place::At {
+                    CodeLocation::At {
                         object: *object.ok_or(Stop::Nonsense(
                             "there is a location whose object is not there",
                         ))?,
@@ -224,7 +224,7 @@ impl Tables {
         let mut last_base = 0;
         for at in 0..stacks {
             let (shared, length) = (batch.stack_shared[at], batch.stack_lengths[at] as usize);
-            if (shared as usize).saturating_add(length) > MOST_FRAMES || length > steps.len() {
+            if (shared as usize).saturating_add(length) > MAX_FRAMES || length > steps.len() {
                 return Err(Stop::Nonsense("there is a stack of no sensible length"));
             }
             budget.spend_for_number(64 + 16 * length)?;
@@ -351,8 +351,8 @@ impl Tables {
             pid = sum(pid, batch.label_pids[at])
                 .ok_or(Stop::Nonsense("there is a process of no sensible number"))?;
             let tid = number(batch.label_tids[at])?;
-            let is_whole = name.len() <= MOST_COMM;
-            if name.len() > MOST_THREAD_NAME || !is_whole && tid.is_none() {
+            let is_whole = name.len() <= MAX_COMM;
+            if name.len() > MAX_THREAD_NAME || !is_whole && tid.is_none() {
                 return Err(Stop::Nonsense("there is a label that is too long"));
             }
             let mut comm = [0; 16];
@@ -363,7 +363,7 @@ impl Tables {
                 .get(at)
                 .filter(|name| !name.is_empty())
             {
-                if process.len() > MOST_PROCESS_NAME {
+                if process.len() > MAX_PROCESS_NAME {
                     return Err(Stop::Nonsense("there is a process whose name is too long"));
                 }
                 budget.spend_for_number(64 + process.len())?;

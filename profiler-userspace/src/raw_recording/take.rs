@@ -4,7 +4,7 @@
 //! and its objects, or why a batch cannot be taken. Every number is checked; a budget is spent before much memory is.
 
 use super::budget::{Budget, Stop};
-use super::tables::{Place, Tables, sum};
+use super::tables::{CodeLocation, Tables, sum};
 use super::wire::Batch;
 use crate::object::{BuildId, Proof, RecordedObject, Segment, Segments};
 use crate::profile::WindowIndex;
@@ -281,13 +281,13 @@ impl Taken {
         }
         self.budget.spend(64)?;
         let location = match entry.place {
-            Place::Unknown => Location::Unknown,
-            Place::Named(name) => self.name(name)?,
-            Place::Within { name, place } => match self.name(name)? {
+            CodeLocation::Unknown => Location::Unknown,
+            CodeLocation::Named(name) => self.name(name)?,
+            CodeLocation::Within { name, place } => match self.name(name)? {
                 Location::Named(name) => Location::Within { name, place },
                 other => other,
             },
-            Place::At { object, offset } => Location::At { object, offset },
+            CodeLocation::At { object, offset } => Location::At { object, offset },
         };
         let index = self.normalized.location(location);
         self.tables.locations[number as usize].normalized = Some(index);

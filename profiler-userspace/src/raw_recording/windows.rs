@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
 /// The part of a recording's time that is wanted, by when it began; none for all of it.
-pub type Wanted<'a> = Option<&'a dyn Fn(SystemTime) -> Range<SystemTime>>;
+pub type WindowFilter<'a> = Option<&'a dyn Fn(SystemTime) -> Range<SystemTime>>;
 
 /// The windows that were taken of a raw recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(super) enum Divided {
 
 /// Windows seen so far.
 pub(super) struct Seen<'a> {
-    wanted: Wanted<'a>,
+    wanted: WindowFilter<'a>,
     all: usize,
     // Of all of them.
     time: Option<Range<SystemTime>>,
@@ -56,7 +56,7 @@ pub(super) struct Seen<'a> {
 
 impl<'a> Seen<'a> {
     /// None so far. Samples are told apart by at most so many windows.
-    pub(super) fn new(wanted: Wanted<'a>, most: usize) -> Self {
+    pub(super) fn new(wanted: WindowFilter<'a>, most: usize) -> Self {
         Self {
             wanted,
             all: 0,

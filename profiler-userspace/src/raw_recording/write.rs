@@ -4,7 +4,7 @@
 //! other, and everything stands before its first use.
 
 use super::batches::{Batches, by_age};
-use super::known::Known;
+use super::known::WrittenIds;
 use super::section::{self, Kind, MAGIC, VERSION};
 use super::wire::{
     End, Head, VIEW, VIEW_KERNEL, VIEW_RAN, VIEW_REASONS, VIEW_SCHEDULER, VIEW_WAKERS_ABOVE,
@@ -19,7 +19,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::time::{Duration, SystemTime};
 
 /// The most of the command line that is kept, in bytes: longer ones name files by the thousand.
-const MOST_COMMAND_LINE: usize = 64 << 10;
+const MAX_COMMAND_LINE: usize = 64 << 10;
 
 /// Writes a raw recording that was recorded at once, with the windows that it is divided into.
 ///
@@ -28,7 +28,7 @@ const MOST_COMMAND_LINE: usize = 64 << 10;
 pub fn write(raw_recording: &RawRecording, out: &mut dyn Write) -> io::Result<()> {
     begin(&head(&raw_recording.facts), out)?;
     let normalized = &raw_recording.normalized;
-    let mut known = Known::default();
+    let mut known = WrittenIds::default();
     let mut batches = Batches::new(raw_recording, &mut known, out);
     let mut samples = in_order(normalized);
     samples.sort_by_key(|(key, _)| key.window);
@@ -74,12 +74,12 @@ fn begin(head: &Head, out: &mut dyn Write) -> io::Result<()> {
 
 /// About as much memory as may be taken for what is not to be written again, in bytes. It goes with the distinct
 /// stacks, of which a machine that compiles has new ones without end.
-const MOST_KNOWN: usize = 16 << 20;
+const MAX_KNOWN: usize = 16 << 20;
 
 /// Writes a raw recording window by window. Stacks that one has are not written again for the next.
 #[derive(Debug, Default)]
 pub struct Writer {
-    known: Known,
+    known: WrittenIds,
     /// Whether a reader is to forget what stands before the next window.
     is_anew: bool,
     samples: u64,
@@ -109,7 +109,7 @@ impl Writer {
         totals: &WindowTotals,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        if self.known.bytes + self.known.callees.bytes() > MOST_KNOWN {
+        if self.known.bytes + self.known.callees.bytes() > MAX_KNOWN {
             self.begin_anew();
         }
         let normalized = &raw_recording.normalized;
@@ -151,7 +151,7 @@ impl Writer {
 
     /// Forgets what the file has.
     pub(super) fn begin_anew(&mut self) {
-        self.known = Known::default();
+        self.known = WrittenIds::default();
         self.is_anew = true;
     }
 
@@ -221,7 +221,7 @@ fn head(facts: &Facts) -> Head {
         Unit::Events(name) => (1, name),
         Unit::Nanoseconds => (2, &facts.event),
     };
-    let mut left = MOST_COMMAND_LINE;
+    let mut left = MAX_COMMAND_LINE;
     let command_line = facts.command_line.iter().map_while(|word| {
         left = left.checked_sub(word.len() + 1)?;
         Some(word.as_bytes().to_vec())

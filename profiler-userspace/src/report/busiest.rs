@@ -11,16 +11,16 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 /// So many names are shown.
-const MOST_SHOWN: usize = 5;
+const MAX_SHOWN: usize = 5;
 
 /// Processes with less than one part in so many are not shown.
 const WORTH_ONE_IN: u64 = 100;
 
 /// So many processes of one name are told apart.
-const MOST_PIDS: usize = 1000;
+const MAX_PIDS: usize = 1000;
 
 /// So many names are told apart; what has another is summed up.
-const MOST_NAMES: usize = 10_000;
+const MAX_NAMES: usize = 10_000;
 
 /// Sums by the names of processes.
 #[derive(Clone, Debug, Default)]
@@ -77,7 +77,7 @@ impl Busiest {
 
     fn count(&mut self, name: &[u8], processes: impl IntoIterator<Item = (u32, u64)>, weight: u64) {
         if !self.by_name.contains_key(name) {
-            if self.by_name.len() >= MOST_NAMES {
+            if self.by_name.len() >= MAX_NAMES {
                 self.rest = self.rest.saturating_add(weight);
                 return;
             }
@@ -85,7 +85,7 @@ impl Busiest {
         }
         if let Some(sums) = self.by_name.get_mut(name) {
             sums.weight = sums.weight.saturating_add(weight);
-            let room = MOST_PIDS.saturating_sub(sums.processes.len());
+            let room = MAX_PIDS.saturating_sub(sums.processes.len());
             sums.processes.extend(processes.into_iter().take(room));
         }
     }
@@ -98,13 +98,13 @@ impl Busiest {
             .collect();
         rows.sort_unstable_by_key(|(name, sums)| (Reverse(sums.weight), *name));
         let is_worth_it = |sums: &Sums| sums.weight.saturating_mul(WORTH_ONE_IN) >= total;
-        let shown = rows.iter().take(MOST_SHOWN);
+        let shown = rows.iter().take(MAX_SHOWN);
         let shown = shown.filter(|(_, sums)| is_worth_it(sums));
         let mut parts: Vec<String> = shown
             .map(|(name, sums)| {
                 let processes = match (sums.processes.len(), sums.processes.iter().next()) {
                     (1, Some((pid, _))) => format!("PID {pid}"),
-                    (MOST_PIDS, _) => format!("{} or more processes", grouped(MOST_PIDS as u64)),
+                    (MAX_PIDS, _) => format!("{} or more processes", grouped(MAX_PIDS as u64)),
                     (count, _) => counted(count as u64, "process"),
                 };
                 let cpus = self.cpus(sums.weight, period_ns);
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn names_beyond_the_limit_are_told_as_a_sum_and_empty_ones_marked() {
         let mut busiest = Busiest::of(&profile(&[("", None, 1, 75)]));
-        for name in 0..MOST_NAMES {
+        for name in 0..MAX_NAMES {
             busiest.count(format!("n{name}").as_bytes(), [(2, 1)], 0);
         }
         busiest.count(b"one more", [(3, 1)], 25);

@@ -10,7 +10,7 @@ use crate::text::number::{counted, mebibytes};
 use std::cmp::Reverse;
 
 /// So many objects are named, those with the most places first.
-const MOST_OBJECTS: usize = 3;
+const MAX_OBJECTS: usize = 3;
 
 /// Findings on debug information, of which naming may hold so many bytes.
 pub(crate) fn on_details(skipped: &SkippedDebugInfo, limit: u64) -> Vec<Finding> {
@@ -34,7 +34,7 @@ fn on_memory(skipped: &SkippedDebugInfo, limit: u64) -> Option<Finding> {
     let all: usize = skipped.left.values().sum();
     let named: Vec<&str> = modules
         .iter()
-        .take(MOST_OBJECTS)
+        .take(MAX_OBJECTS)
         .map(|(module, _)| module.as_str())
         .collect();
     let more = match modules.len().saturating_sub(named.len()) {

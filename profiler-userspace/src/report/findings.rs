@@ -12,16 +12,16 @@ use std::io::IsTerminal as _;
 const LABEL_COLUMNS: usize = 12;
 
 /// Narrower terminals are not wrapped for.
-const LEAST_COLUMNS: usize = 50;
+const MIN_COLUMNS: usize = 50;
 
 /// Texts are not wider than this on any terminal: longer lines are hard to read.
-const MOST_COLUMNS: usize = 110;
+const MAX_COLUMNS: usize = 110;
 
 /// The label of notes.
 const NOTE: &str = "note";
 
 /// Columns of terminals that do not say.
-const USUAL_COLUMNS: usize = 80;
+const DEFAULT_COLUMNS: usize = 80;
 
 /// One fact.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -210,7 +210,7 @@ fn lines(findings: &[Finding]) -> String {
 }
 
 fn table(findings: &[Finding], columns: usize) -> String {
-    let width = columns.clamp(LEAST_COLUMNS, MOST_COLUMNS) - 2 - LABEL_COLUMNS;
+    let width = columns.clamp(MIN_COLUMNS, MAX_COLUMNS) - 2 - LABEL_COLUMNS;
     let mut table = String::new();
     let mut label_before = "";
     for Finding { label, text } in findings {
@@ -244,7 +244,7 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
 pub(crate) fn terminal_columns() -> Option<usize> {
     let stderr = std::io::stderr();
     let is_terminal = stderr.is_terminal();
-    is_terminal.then(|| terminal::columns(Some(stderr)).unwrap_or(USUAL_COLUMNS))
+    is_terminal.then(|| terminal::columns(Some(stderr)).unwrap_or(DEFAULT_COLUMNS))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::findings::Finding;
 use crate::debuginfod::{Failure, Fetched};
 use crate::probe::Waits;
 use crate::process::{
-    CONTEXT_VERSION, CodeMaker, MOST_CONTEXT_BYTES, Shortage, Unread, UnreadContexts,
+    CONTEXT_VERSION, CodeMaker, MAX_CONTEXT_BYTES, Shortage, Unread, UnreadContexts,
 };
 use crate::profile::fold::visible;
 use crate::report::distro::Distro;
@@ -22,10 +22,10 @@ use std::time::Duration;
 const WORTH_ONE_IN: u64 = 100;
 
 /// So many objects are named, those of most samples first.
-const MOST_OBJECTS: usize = 3;
+const MAX_OBJECTS: usize = 3;
 
 /// So many PIDs are listed.
-const MOST_PIDS: usize = 3;
+const MAX_PIDS: usize = 3;
 
 /// The share of one CPU's time that looking at waits may take before there is something to say of it, in percent.
 const DEAR_PERCENT: u128 = 5;
@@ -64,7 +64,7 @@ pub(crate) fn on_cgroups(firings: u64) -> Option<Finding> {
 pub(crate) fn on_contexts(unread: &UnreadContexts) -> Option<Finding> {
     let because = |reason| match reason {
         Unread::OtherVersion => format!("not of version {CONTEXT_VERSION}"),
-        Unread::TooLarge => format!("of more than {} KiB", MOST_CONTEXT_BYTES >> 10),
+        Unread::TooLarge => format!("of more than {} KiB", MAX_CONTEXT_BYTES >> 10),
         Unread::Broken => "broken".to_owned(),
         Unread::Silent => "in memory that does not answer".to_owned(),
         Unread::NotTried => "not tried, since others took too long".to_owned(),
@@ -174,7 +174,7 @@ pub(crate) fn on_names(unsymbolized: &AllUnsymbolized, distro: &Distro) -> Vec<F
         let sentence = on_object(code, shares(*counts, *all), distro)?;
         Some((counts.frames, sentence))
     });
-    sentences.extend(objects.take(MOST_OBJECTS));
+    sentences.extend(objects.take(MAX_OBJECTS));
     sentences.sort_by_key(|(count, _)| Reverse(*count));
     sentences
         .into_iter()
@@ -227,10 +227,10 @@ impl Made {
         let pids: Vec<String> = self
             .pids
             .iter()
-            .take(MOST_PIDS)
+            .take(MAX_PIDS)
             .map(u32::to_string)
             .collect();
-        let more = match self.pids.len().saturating_sub(MOST_PIDS) {
+        let more = match self.pids.len().saturating_sub(MAX_PIDS) {
             0 => String::new(),
             more => format!(" and {more} more"),
         };

@@ -1,4 +1,4 @@
-//! CPython 3.8 to 3.14: how it is recognized, where its offsets come from, which functions are glue.
+//! CPython 3.8 to 3.14: how it is recognized, where its offsets come from, which functions are hidden_frames.
 //!
 //! In: an object's file. Out: a descriptor. From 3.13 on, offsets come from the table that the runtime keeps for its debuggers
 //! (`_Py_DebugOffsets`, `Include/internal/pycore_debug_offsets.h`); before, from a table by version, each row of which was
@@ -19,7 +19,7 @@ use profiler_common::runtime::{
 };
 
 /// The native functions that are the loop, or stand directly around it.
-pub(super) const GLUE: &[&str] = &[
+pub(super) const HIDDEN_FRAMES: &[&str] = &[
     "_PyEval_EvalFrameDefault",
     "_PyEval_EvalFrame",
     "_PyEval_Vector",

@@ -1,4 +1,4 @@
-//! HotSpot of the JDKs 17 to 25: how it is recognized, which functions are glue.
+//! HotSpot of the JDKs 17 to 25: how it is recognized, which functions are hidden_frames.
 //!
 //! In: an object's file. Out: a descriptor. What fields there are, and where, HotSpot says in tables for debuggers, which it fills when
 //! it is loaded: so they are read from a process that has the file mapped.
@@ -12,7 +12,7 @@ mod threads;
 pub(super) use names::{Methods, UNNAMED, check, complete, is_worth, places, read};
 pub(super) use threads::Threads;
 
-use super::{Detected, Glue, Words};
+use super::{Detected, HiddenFrames, Words};
 use crate::object::Image;
 use live::Tables;
 use profiler_common::runtime::{
@@ -21,7 +21,7 @@ use profiler_common::runtime::{
 };
 
 /// The functions that call Java.
-pub(super) const GLUE: Glue = Glue {
+pub(super) const HIDDEN_FRAMES: HiddenFrames = HiddenFrames {
     names: &["JavaCalls::call*", "call_stub"],
     has_loop: false,
 };

@@ -11,14 +11,14 @@ mod proto;
 pub(super) use function::{complete, complete_with, lines, twice};
 
 use super::arch;
-use super::cold::{cold_part, larger, largest};
+use super::function_bounds::{cold_part, larger, largest};
 use super::{Detected, Words, search};
 use crate::object::Image;
 use profiler_common::runtime::{DESCRIPTOR_WORDS, RuntimeKind, first_word, lua::at};
 use std::ops::Range;
 
 /// The native functions that are the loop, or stand directly around it.
-pub(super) const GLUE: &[&str] = &[
+pub(super) const HIDDEN_FRAMES: &[&str] = &[
     "luaV_execute",
     "luaV_finishget",
     "luaV_finishset",

@@ -11,13 +11,13 @@ mod proto;
 pub(super) use function::{complete, lines};
 
 use super::arch::luajit::{FRAME_BYTES, current_state};
-use super::cold::largest_with_frame;
+use super::function_bounds::largest_with_frame;
 use super::{Detected, Words};
 use crate::object::Image;
 use profiler_common::runtime::{DESCRIPTOR_WORDS, RuntimeKind, first_word, luajit::at};
 
 /// The native functions that are the interpreter, or stand directly around it.
-pub(super) const GLUE: &[&str] = &[
+pub(super) const HIDDEN_FRAMES: &[&str] = &[
     "lj_BC_FUNCC",
     "lj_vm_call",
     "lj_vm_pcall",
@@ -55,12 +55,12 @@ pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
 const NEAR: u64 = 1 << 20;
 /// The interpreter is no smaller, and not much larger.
 const SMALLEST: u64 = 8 << 10;
-const LARGEST: u64 = 64 << 10;
+const MAX: u64 = 64 << 10;
 
 fn words(image: &Image<'_>, near: u64) -> Result<Box<Words>, &'static str> {
     let near = near.saturating_sub(NEAR)..near.saturating_add(NEAR);
     let interpreter = largest_with_frame(image, near, FRAME_BYTES)
-        .filter(|addresses| (SMALLEST..LARGEST).contains(&(addresses.end - addresses.start)))
+        .filter(|addresses| (SMALLEST..MAX).contains(&(addresses.end - addresses.start)))
         .ok_or("its interpreter is not one with 64-bit pointers")?;
     let mut words: Words = [0; DESCRIPTOR_WORDS];
     words[0] = first_word(RuntimeKind::LuaJit, 2 << 16 | 1 << 8);

@@ -29,7 +29,7 @@ pub struct TargetMemory {
 
 /// Bytes of a block, which divide a page: as many as hardly take longer to read than a word. And how many are kept: 1 MiB.
 pub(super) const BLOCK_BYTES: usize = 1024;
-const MOST_BLOCKS: usize = 1024;
+const MAX_BLOCKS: usize = 1024;
 
 /// Blocks that were read, by their addresses; the oldest make room.
 #[derive(Debug, Default)]
@@ -55,12 +55,12 @@ impl Blocks {
         address: u64,
         read: impl FnOnce(&mut [u8; BLOCK_BYTES]) -> Option<()>,
     ) -> Option<&[u8; BLOCK_BYTES]> {
-        let place = if self.addresses.len() < MOST_BLOCKS {
+        let place = if self.addresses.len() < MAX_BLOCKS {
             self.make_room(1);
             self.addresses.len() - 1
         } else {
             let place = self.oldest;
-            self.oldest = (place + 1) % MOST_BLOCKS;
+            self.oldest = (place + 1) % MAX_BLOCKS;
             self.places.remove(&self.addresses[place]);
             place
         };
@@ -80,7 +80,7 @@ impl Blocks {
         addresses.sort_unstable();
         addresses.dedup();
         addresses.retain(|address| !self.places.contains_key(address));
-        addresses.truncate(MOST_BLOCKS - self.addresses.len());
+        addresses.truncate(MAX_BLOCKS - self.addresses.len());
         let first = self.addresses.len();
         self.make_room(addresses.len());
         let filled = read(addresses, &mut self.bytes[first..first + addresses.len()]);
@@ -342,7 +342,7 @@ mod tests {
         memory.forget();
         assert_eq!(numbers.map(read), [u64::MAX; 4]);
         // More than are kept.
-        memory.read_ahead((0..MOST_BLOCKS + 9).map(|number| at(0) + (number * BLOCK_BYTES) as u64));
+        memory.read_ahead((0..MAX_BLOCKS + 9).map(|number| at(0) + (number * BLOCK_BYTES) as u64));
         assert_eq!(read(2000), u64::MAX);
     }
 
@@ -388,20 +388,20 @@ mod tests {
                 Some(())
             }
         };
-        for number in 0..=MOST_BLOCKS {
+        for number in 0..=MAX_BLOCKS {
             let read = blocks.read(number as u64, fill(number)).copied();
             assert_eq!(read, Some([number as u8; BLOCK_BYTES]));
         }
         let kept = |blocks: &Blocks| {
-            let numbers = (0..=MOST_BLOCKS as u64).filter(|number| blocks.get(*number).is_some());
+            let numbers = (0..=MAX_BLOCKS as u64).filter(|number| blocks.get(*number).is_some());
             numbers.collect::<Vec<_>>()
         };
-        assert_eq!(kept(&blocks).len(), MOST_BLOCKS);
+        assert_eq!(kept(&blocks).len(), MAX_BLOCKS);
         assert_eq!(blocks.get(0), None);
         assert_eq!(blocks.get(1), Some(&[1; BLOCK_BYTES]));
         assert_eq!(blocks.read(7000, |_| None), None);
         assert_eq!(blocks.get(7000), None);
-        assert_eq!(kept(&blocks).len(), MOST_BLOCKS - 1);
+        assert_eq!(kept(&blocks).len(), MAX_BLOCKS - 1);
         blocks.clear();
         assert!(kept(&blocks).is_empty());
     }

@@ -6,8 +6,8 @@
 //!
 //! One row in [`RUNTIMES`] for each.
 
-mod cold;
 mod cpython;
+mod function_bounds;
 mod hotspot;
 mod lua;
 mod luajit;
@@ -23,11 +23,11 @@ mod x86_64;
 
 use memory::BLOCK_BYTES;
 pub use memory::TargetMemory;
-pub use namer::{MOST_TOGETHER, Namer};
+pub use namer::{MAX_TOGETHER, Namer};
 
 use crate::object::Image;
 use crate::process::{FunctionEvent, FunctionLines, RuntimeFunction};
-use crate::profile::interpreters::Glue;
+use crate::profile::interpreters::HiddenFrames;
 use memchr::memmem;
 use profiler_common::runtime::{DESCRIPTOR_WORDS, Encoding, RuntimeKind, RuntimeKinds};
 use std::ffi::OsStr;
@@ -59,7 +59,7 @@ impl Detected {
 }
 
 /// Properties of a runtime beside its frames.
-struct Row {
+struct RuntimeSpec {
     kind: RuntimeKind,
     /// Stands in the names of files that have it, as a rule.
     in_file_names: &'static str,
@@ -74,7 +74,7 @@ struct Row {
     /// Meaning of positions in a function.
     lines: Lines,
     /// The native functions that are the interpreter's loop, or lead to it and from it.
-    glue: Glue,
+    hidden_frames: HiddenFrames,
     /// Completes what the event says, where functions have no names of their own.
     complete: Option<fn(&FunctionEvent, &TargetMemory, &mut RuntimeFunction)>,
     /// Reads more of functions than lines.
@@ -128,8 +128,8 @@ pub(crate) fn likely_in(file_name: &OsStr) -> RuntimeKinds {
 }
 
 /// All runtimes, in the order of their kinds.
-static RUNTIMES: [Row; RuntimeKind::ALL.len()] = [
-    Row {
+static RUNTIMES: [RuntimeSpec; RuntimeKind::ALL.len()] = [
+    RuntimeSpec {
         kind: RuntimeKind::CPython,
         in_file_names: "python",
         detect: cpython::detect,
@@ -137,11 +137,11 @@ static RUNTIMES: [Row; RuntimeKind::ALL.len()] = [
         unnamed: "<anonymous>",
         is_nameless: cpython::is_nameless,
         lines: Lines::Read(cpython::lines),
-        glue: Glue::around_loop(cpython::GLUE),
+        hidden_frames: HiddenFrames::around_loop(cpython::HIDDEN_FRAMES),
         complete: None,
         reading: None,
     },
-    Row {
+    RuntimeSpec {
         kind: RuntimeKind::Perl,
         in_file_names: "perl",
         detect: perl::detect,
@@ -149,11 +149,11 @@ static RUNTIMES: [Row; RuntimeKind::ALL.len()] = [
         unnamed: "<file>",
         is_nameless: perl::is_nameless,
         lines: Lines::Position,
-        glue: Glue::around_loop(perl::GLUE),
+        hidden_frames: HiddenFrames::around_loop(perl::HIDDEN_FRAMES),
         complete: None,
         reading: None,
     },
-    Row {
+    RuntimeSpec {
         kind: RuntimeKind::Php,
         in_file_names: "php",
         detect: php::detect,
@@ -161,11 +161,11 @@ static RUNTIMES: [Row; RuntimeKind::ALL.len()] = [
         unnamed: "<file>",
         is_nameless: php::is_nameless,
         lines: Lines::Position,
-        glue: Glue::around_loop(php::GLUE),
+        hidden_frames: HiddenFrames::around_loop(php::HIDDEN_FRAMES),
         complete: None,
         reading: None,
     },
-    Row {
+    RuntimeSpec {
         kind: RuntimeKind::Ruby,
         in_file_names: "ruby",
         detect: ruby::detect,
@@ -173,11 +173,11 @@ static RUNTIMES: [Row; RuntimeKind::ALL.len()] = [
         unnamed: "<anonymous>",
         is_nameless: ruby::is_nameless,
         lines: Lines::Read(ruby::lines),
-        glue: Glue::around_loop(ruby::GLUE),
+        hidden_frames: HiddenFrames::around_loop(ruby::HIDDEN_FRAMES),
         complete: Some(ruby::complete),
         reading: None,
     },
-    Row {
+    RuntimeSpec {
         kind: RuntimeKind::LuaJit,
         in_file_names: "luajit",
         detect: luajit::detect,
@@ -185,11 +185,11 @@ static RUNTIMES: [Row; RuntimeKind::ALL.len()] = [
         unnamed: "<anonymous>",
         is_nameless: |_| true,
         lines: Lines::Read(luajit::lines),
-        glue: Glue::around_loop(luajit::GLUE),
+        hidden_frames: HiddenFrames::around_loop(luajit::HIDDEN_FRAMES),
         complete: Some(luajit::complete),
         reading: None,
     },
-    Row {
+    RuntimeSpec {
         kind: RuntimeKind::Lua,
         in_file_names: "lua",
         detect: lua::detect,
@@ -197,11 +197,11 @@ static RUNTIMES: [Row; RuntimeKind::ALL.len()] = [
         unnamed: "<anonymous>",
         is_nameless: |_| true,
         lines: Lines::Read(lua::lines),
-        glue: Glue::around_loop(lua::GLUE),
+        hidden_frames: HiddenFrames::around_loop(lua::HIDDEN_FRAMES),
         complete: Some(lua::complete),
         reading: None,
     },
-    Row {
+    RuntimeSpec {
         kind: RuntimeKind::V8,
         in_file_names: "node",
         detect: v8::detect,
@@ -209,7 +209,7 @@ static RUNTIMES: [Row; RuntimeKind::ALL.len()] = [
         unnamed: v8::UNNAMED,
         is_nameless: |_| false,
         lines: Lines::Position,
-        glue: v8::GLUE,
+        hidden_frames: v8::HIDDEN_FRAMES,
         complete: Some(v8::complete),
         reading: Some(Reading {
             is_worth: v8::is_worth,
@@ -218,7 +218,7 @@ static RUNTIMES: [Row; RuntimeKind::ALL.len()] = [
             read: v8::read,
         }),
     },
-    Row {
+    RuntimeSpec {
         kind: RuntimeKind::HotSpot,
         in_file_names: "libjvm",
         detect: hotspot::detect,
@@ -226,7 +226,7 @@ static RUNTIMES: [Row; RuntimeKind::ALL.len()] = [
         unnamed: hotspot::UNNAMED,
         is_nameless: |_| false,
         lines: Lines::Position,
-        glue: hotspot::GLUE,
+        hidden_frames: hotspot::HIDDEN_FRAMES,
         complete: Some(hotspot::complete),
         reading: Some(Reading {
             is_worth: hotspot::is_worth,
@@ -245,7 +245,7 @@ const _: () = {
     }
 };
 
-fn row(kind: RuntimeKind) -> &'static Row {
+fn row(kind: RuntimeKind) -> &'static RuntimeSpec {
     &RUNTIMES[kind as usize]
 }
 
@@ -255,9 +255,9 @@ pub fn detect(file: &File) -> Option<Detected> {
     RUNTIMES.iter().find_map(|row| (row.detect)(&image))
 }
 
-/// See [`Glue`].
-pub fn glue(kind: RuntimeKind) -> Glue {
-    row(kind).glue
+/// See [`HiddenFrames`].
+pub fn hidden_frames(kind: RuntimeKind) -> HiddenFrames {
+    row(kind).hidden_frames
 }
 
 /// The common value, if all candidates agree.

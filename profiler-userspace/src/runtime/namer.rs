@@ -5,14 +5,14 @@
 //! Functions that were reported together are read together, between two looks at all their checks: they share blocks of memory, which
 //! are read as many at a time.
 
-use super::{Caches, Lines, Row, TargetMemory, Words, hotspot, row, text};
+use super::{Caches, Lines, RuntimeSpec, TargetMemory, Words, hotspot, row, text};
 use crate::process::{FunctionEvent, FunctionLines, ProcessKey, RuntimeFunction};
 use foldhash::HashMap;
 use profiler_common::runtime::RuntimeKind;
 use std::sync::Arc;
 
 /// So many functions are read together, at most: what they need fits in the blocks of memory that are kept.
-pub const MOST_TOGETHER: usize = 64;
+pub const MAX_TOGETHER: usize = 64;
 
 /// Names functions. Keeps what many functions share.
 #[derive(Debug)]
@@ -25,12 +25,12 @@ pub struct Namer {
 }
 
 /// The most processes whose machines are kept.
-const MOST_MACHINES: usize = 1 << 10;
+const MAX_MACHINES: usize = 1 << 10;
 
 /// So often a function is read, at most, until nothing that belongs to it changes meanwhile.
-const MOST_TRIES: usize = 4;
+const MAX_TRIES: usize = 4;
 
-/// What came of reading a function.
+/// Outcome of reading a function.
 enum Read {
     /// It was the same function all the time.
     Whole(RuntimeFunction),
@@ -57,7 +57,7 @@ impl Namer {
     }
 
     /// The functions that reports are about, in their order. All are of one process and one runtime in it, and there are at most
-    /// [`MOST_TOGETHER`].
+    /// [`MAX_TOGETHER`].
     pub fn functions(
         &mut self,
         events: &[FunctionEvent],
@@ -84,7 +84,7 @@ impl Namer {
             .enumerate()
             .filter(|(number, event)| is_worth(event, &functions[*number]))
             .collect();
-        for _ in 0..MOST_TRIES {
+        for _ in 0..MAX_TRIES {
             if left.is_empty() {
                 break;
             }
@@ -106,7 +106,7 @@ impl Namer {
     /// Reads what more there is of functions, which have their places among `told`.
     fn read(
         &mut self,
-        row: &Row,
+        row: &RuntimeSpec,
         events: &[(usize, &FunctionEvent)],
         told: &[RuntimeFunction],
         memory: &TargetMemory,
@@ -161,7 +161,7 @@ impl Namer {
     }
 
     /// Whether a function is still there that was reported.
-    fn is_same(&mut self, row: &Row, event: &FunctionEvent, memory: &TargetMemory) -> bool {
+    fn is_same(&mut self, row: &RuntimeSpec, event: &FunctionEvent, memory: &TargetMemory) -> bool {
         let check = match row.reading {
             Some(reading) => (reading.check)(event, memory, &mut self.caches),
             None => memory.check(row.kind, event.function.function_address()),
@@ -172,7 +172,7 @@ impl Namer {
     /// Reads together what one step leads to.
     fn read_ahead(
         &mut self,
-        row: &Row,
+        row: &RuntimeSpec,
         events: &[(usize, &FunctionEvent)],
         memory: &TargetMemory,
         step: usize,
@@ -194,7 +194,7 @@ impl Namer {
         if self.machines.contains_key(&process_key) {
             return;
         }
-        if self.machines.len() >= MOST_MACHINES {
+        if self.machines.len() >= MAX_MACHINES {
             self.machines.clear();
         }
         let machine = (Box::new(*descriptor), bias);
@@ -235,7 +235,7 @@ impl Namer {
 }
 
 /// A function as it was told.
-fn told(row: &Row, event: &FunctionEvent, memory: &TargetMemory) -> RuntimeFunction {
+fn told(row: &RuntimeSpec, event: &FunctionEvent, memory: &TargetMemory) -> RuntimeFunction {
     let name = text(&event.name);
     let owner = text(&event.owner);
     let name = match (owner.is_empty(), name.is_empty()) {

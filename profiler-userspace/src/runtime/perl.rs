@@ -1,19 +1,19 @@
-//! perl 5: how it is recognized, where its offsets come from, which functions are glue.
+//! perl 5: how it is recognized, where its offsets come from, which functions are hidden_frames.
 //!
 //! In: an object's file. Out: a descriptor. perl exports its version (`PL_version`, `PL_subversion`), its loops, and if it has
 //! ithreads the key under which each thread keeps its interpreter (`PL_thr_key`), otherwise what an interpreter consists of. Where
-//! it exports nothing, [`hidden`] says where these are. Offsets are those of 5.36 to 5.42, as `offsetof` has them; the kernel
+//! it exports nothing, [`signatures`] says where these are. Offsets are those of 5.36 to 5.42, as `offsetof` has them; the kernel
 //! half believes them of an interpreter that has one of these loops where they say.
 
-mod hidden;
+mod signatures;
 
 use super::{Detected, Words, search};
 use crate::object::{Image, Symbol};
-use hidden::Interpreter;
 use profiler_common::runtime::{DESCRIPTOR_WORDS, RuntimeKind, first_word, perl::at, thread::Libc};
+use signatures::Interpreter;
 
 /// The native functions that are the loop, or stand directly around it.
-pub(super) const GLUE: &[&str] = &[
+pub(super) const HIDDEN_FRAMES: &[&str] = &[
     "Perl_runops_standard",
     "Perl_runops_debug",
     "perl_run",
@@ -46,7 +46,7 @@ pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
             }))
         }
         None => {
-            let version = hidden::version(image)?;
+            let version = signatures::version(image)?;
             Some(detected(version, |words| put_hidden(image, words)))
         }
     }
@@ -102,7 +102,8 @@ fn put_exported(
 
 /// Says where the loop and the interpreters of a perl are that exports nothing.
 fn put_hidden(image: &Image<'_>, words: &mut Words) -> Result<(), &'static str> {
-    let found = hidden::find(image).ok_or("where its loop and its interpreter are is not known")?;
+    let found =
+        signatures::find(image).ok_or("where its loop and its interpreter are is not known")?;
     for place in [at::LOOP, at::LOOP + 2] {
         [words[place], words[place + 1]] = [found.runops.start, found.runops.end];
     }

@@ -1,13 +1,13 @@
-//! PHP 8.1 to 8.4: how it is recognized, where its offsets come from, which functions are glue.
+//! PHP 8.1 to 8.4: how it is recognized, where its offsets come from, which functions are hidden_frames.
 //!
 //! In: an object's file. Out: a descriptor. The version is that of the interface for extensions, which each build names in
 //! text (`ZEND_MODULE_BUILD_ID`, `Zend/zend_modules.h`) together with whether it is thread-safe. Offsets are those of the
 //! version's headers (`Zend/zend_globals.h`, `Zend/zend_compile.h`).
 
-mod hidden;
+mod signatures;
 
 use super::arch::php::MOVE;
-use super::cold::cold_part;
+use super::function_bounds::cold_part;
 use super::{Detected, Words, search};
 use crate::object::Image;
 use profiler_common::runtime::php::{CURRENT_EXECUTE_DATA, at};
@@ -15,7 +15,7 @@ use profiler_common::runtime::{DESCRIPTOR_WORDS, RuntimeKind, first_word};
 use std::ops::Range;
 
 /// The native functions that are the loop, or stand directly around it.
-pub(super) const GLUE: &[&str] = &[
+pub(super) const HIDDEN_FRAMES: &[&str] = &[
     "execute_ex",
     "zend_execute",
     "zend_execute_script",
@@ -82,7 +82,7 @@ pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
     };
     let places = || match is_exported {
         true => exported(image),
-        false => hidden::find(image).ok_or("where its loop and its frames are is not known"),
+        false => signatures::find(image).ok_or("where its loop and its frames are is not known"),
     };
     Some(Detected {
         kind: RuntimeKind::Php,

@@ -1,17 +1,17 @@
-//! Ruby 3.1 to 3.3: how it is recognized, which functions are glue.
+//! Ruby 3.1 to 3.3: how it is recognized, which functions are hidden_frames.
 //!
 //! In: an object's file. Out: a descriptor. Where the thread's variable is found, and which function is the loop, is read out
 //! of the object; offsets are those of the version's headers.
 
-mod hidden;
 mod lines;
 mod names;
+mod signatures;
 
 pub(super) use lines::lines;
 pub(super) use names::complete;
 
 use super::arch::ruby::{LOAD, calls};
-use super::cold::{cold_part, extent};
+use super::function_bounds::{cold_part, extent};
 use super::{Detected, Words};
 use crate::object::{Image, Symbol};
 use profiler_common::runtime::{
@@ -21,7 +21,7 @@ use profiler_common::runtime::{
 use std::ops::Range;
 
 /// The native functions that are the loop, or stand directly around it.
-pub(super) const GLUE: &[&str] = &[
+pub(super) const HIDDEN_FRAMES: &[&str] = &[
     "rb_vm_exec",
     "vm_exec_core",
     "vm_exec",
@@ -103,7 +103,7 @@ fn words(
     let exported = image.symbol("ruby_current_ec");
     match exported.filter(|context| context.kind == THREAD_LOCAL) {
         Some(context) => put_access(image, context, &mut words),
-        None => hidden::context(image).map(|variable| {
+        None => signatures::context(image).map(|variable| {
             words[at::ACCESS] = Access::Module as u64;
             [words[at::PLACE], words[at::OFFSET]] = variable;
         }),
@@ -117,7 +117,7 @@ fn words(
         }
         None => {
             let (execute, inner) =
-                hidden::functions(image).ok_or("where its loop is is not known")?;
+                signatures::functions(image).ok_or("where its loop is is not known")?;
             (execute, Some(inner))
         }
     };
@@ -157,8 +157,8 @@ fn put_access(image: &Image<'_>, context: Symbol, words: &mut Words) -> Option<(
 /// The addresses of `vm_exec_core`, which is not exported: the largest function that `rb_vm_exec` calls.
 fn inner_loop(image: &Image<'_>, execute: Symbol) -> Option<Range<u64>> {
     /// More of a function is not looked at.
-    const MOST: u64 = 64 << 10;
-    let mut code = vec![0; usize::try_from(execute.size.min(MOST)).ok()?];
+    const MAX: u64 = 64 << 10;
+    let mut code = vec![0; usize::try_from(execute.size.min(MAX)).ok()?];
     image.copy(execute.address, &mut code)?;
     let calls = calls(&code, execute.address).filter_map(|(_, called)| extent(image, called));
     let largest = calls.max_by_key(|function| function.end - function.start)?;

@@ -13,11 +13,11 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 /// So many places are read at a time, at most (`UIO_MAXIOV` of `linux/uio.h`).
-const MOST_PLACES: usize = 1024;
+const MAX_PLACES: usize = 1024;
 
 /// Where memory is, and how many bytes (`iovec` of `bits/types/struct_iovec.h`).
 #[repr(C)]
-struct Place {
+struct IoVec {
     address: usize,
     bytes: usize,
 }
@@ -26,9 +26,9 @@ unsafe extern "C" {
     // `process_vm_readv(2)`.
     fn process_vm_readv(
         process: i32,
-        local: *const Place,
+        local: *const IoVec,
         local_count: usize,
-        remote: *const Place,
+        remote: *const IoVec,
         remote_count: usize,
         flags: usize,
     ) -> isize;
@@ -55,7 +55,7 @@ pub(super) fn read<const N: usize>(
     }
     let mut next = 0;
     while next < addresses.len() {
-        let end = addresses.len().min(next + MOST_PLACES);
+        let end = addresses.len().min(next + MAX_PLACES);
         let Some(count) = read_first(process, &addresses[next..end], &mut into[next..end]) else {
             break;
         };
@@ -73,14 +73,14 @@ fn read_first<const N: usize>(
     addresses: &[u64],
     into: &mut [[u8; N]],
 ) -> Option<usize> {
-    let remote: Vec<Place> = addresses
+    let remote: Vec<IoVec> = addresses
         .iter()
-        .map(|address| Place {
+        .map(|address| IoVec {
             address: *address as usize,
             bytes: N,
         })
         .collect();
-    let local = Place {
+    let local = IoVec {
         address: into.as_mut_ptr() as usize,
         bytes: size_of_val(into),
     };

@@ -1,4 +1,4 @@
-//! V8 of Node 18 to 26: how it is recognized, which functions are glue.
+//! V8 of Node 18 to 26: how it is recognized, which functions are hidden_frames.
 //!
 //! In: an object's file. Out: a descriptor. V8 has numbers for debuggers, `v8dbg_…`, which say where fields are: exported, or in the
 //! symbol table alone. Its builtins are one piece of code that nothing describes.
@@ -15,8 +15,8 @@ pub(super) use names::{Functions, UNNAMED, check, complete, is_worth, places, re
 pub(super) use script::Scripts;
 pub(super) use stretch::Heads;
 
-use super::cold::{extent, starts};
-use super::{Detected, Glue, Words};
+use super::function_bounds::{extent, starts};
+use super::{Detected, HiddenFrames, Words};
 use crate::object::{Elf, ElfAddress, Image};
 use foldhash::HashMap;
 use heap::{Heap, Layout};
@@ -28,7 +28,7 @@ use profiler_common::runtime::{
 use std::ops::Range;
 
 /// The builtins that are the interpreter, or enter JavaScript or C++; and the functions that call the first of them.
-pub(super) const GLUE: Glue = Glue {
+pub(super) const HIDDEN_FRAMES: HiddenFrames = HiddenFrames {
     names: &[
         "Builtins_Baseline*",
         "Builtins_CEntry_*",
@@ -256,7 +256,7 @@ pub(super) fn builtins_in(words: &Words) -> Range<u64> {
 /// The builtins take no less, and not much more.
 const SMALLEST: u64 = 1 << 20;
 /// See [`SMALLEST`].
-const LARGEST: u64 = 16 << 20;
+const MAX: u64 = 16 << 20;
 
 /// The code of the builtins: the largest that lies between two functions and that nothing describes.
 fn builtins(image: &Image<'_>) -> Option<Range<u64>> {
@@ -265,7 +265,7 @@ fn builtins(image: &Image<'_>) -> Option<Range<u64>> {
     let around = pairs.max_by_key(|pair| pair[1] - pair[0])?;
     let before = extent(image, around[0])?;
     let code = before.end..around[1];
-    (SMALLEST..LARGEST)
+    (SMALLEST..MAX)
         .contains(&code.end.checked_sub(code.start)?)
         .then_some(code)
 }

@@ -325,15 +325,15 @@ fn highest_rate() -> u64 {
 fn allow_many_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     /// As many as most systems allow at least.
-    const USUAL: u64 = 4096;
+    const DEFAULT: u64 = 4096;
     let limit = getrlimit(Resource::Nofile);
     let to = |limit: Option<u64>| Rlimit {
         current: limit,
         maximum: limit,
     };
-    let more = limit.maximum.filter(|&most| most < USUAL).is_some();
+    let more = limit.maximum.filter(|&most| most < DEFAULT).is_some();
     // Only the superuser may have more than that.
-    if !more || setrlimit(Resource::Nofile, to(Some(USUAL))).is_err() {
+    if !more || setrlimit(Resource::Nofile, to(Some(DEFAULT))).is_err() {
         let _as_it_was = setrlimit(Resource::Nofile, to(limit.maximum));
     }
 }

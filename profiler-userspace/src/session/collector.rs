@@ -65,7 +65,7 @@ impl Collector {
         ended.retain(|process| !waking.contains(&(process.tgid, process.incarnation)));
         kernel.drain(&mut self.raw)?;
         // All firings that were drained have ended, and their mapping events are in the queue.
-        handler.take_in(kernel);
+        handler.handle(kernel);
         handler.settle_cgroups(kernel, &mut self.raw);
         handler.name_threads(&self.raw);
         self.normalizer
@@ -83,7 +83,7 @@ impl Collector {
         handler: &mut EventHandler,
     ) -> Result<()> {
         kernel.drain_rest(&mut self.raw)?;
-        handler.take_in(kernel);
+        handler.handle(kernel);
         handler.settle_cgroups(kernel, &mut self.raw);
         handler.name_threads(&self.raw);
         Ok(())

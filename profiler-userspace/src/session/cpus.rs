@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const EVERY: Duration = Duration::from_secs(1);
 
 /// With more changes than this, they are counted.
-const MOST_SAID: usize = 4;
+const MAX_SAID: usize = 4;
 
 /// The CPUs that are sampled.
 pub(super) struct CpuWatch {
@@ -120,7 +120,7 @@ impl CpuWatch {
     pub(super) fn findings(&self) -> Vec<Finding> {
         let all = self.changes.iter().map(|(cpu, changes)| {
             let said = match changes.len() {
-                several if several > MOST_SAID => {
+                several if several > MAX_SAID => {
                     let gone = changes.iter().filter(|it| matches!(it, Change::Went(_)));
                     format!("went offline {}", counted(gone.count() as u64, "time"))
                 }

@@ -29,10 +29,10 @@ use std::time::{Duration, Instant};
 const TRIAL: Duration = Duration::from_millis(200);
 
 /// So many processes' files are opened, of those that used most CPU time.
-const MOST_PROCESSES: usize = 100;
+const MAX_PROCESSES: usize = 100;
 
 /// So many names are listed.
-const MOST_NAMES: usize = 3;
+const MAX_NAMES: usize = 3;
 
 /// Tries what is planned.
 pub fn doctor(doctoring: &Doctoring) -> Examination {
@@ -197,7 +197,7 @@ fn with_lacks(
 
 /// Opens the files of the target's code, from which names come.
 fn files(named: &[u32], examination: &mut Examination) {
-    let busiest = || tasks::busiest().into_iter().take(MOST_PROCESSES).collect();
+    let busiest = || tasks::busiest().into_iter().take(MAX_PROCESSES).collect();
     let ids: Vec<u32> = if named.is_empty() {
         busiest()
     } else {
@@ -293,7 +293,7 @@ fn symbols(files: &[CodeFile], examination: &mut Examination) {
 }
 
 fn listed(names: &BTreeSet<String>) -> String {
-    let first: Vec<&str> = names.iter().take(MOST_NAMES).map(String::as_str).collect();
+    let first: Vec<&str> = names.iter().take(MAX_NAMES).map(String::as_str).collect();
     match names.len() - first.len() {
         0 => first.join(", "),
         more => format!("{} and {more} more", first.join(", ")),

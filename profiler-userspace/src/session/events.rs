@@ -10,16 +10,16 @@ use super::rescans::{LAST_STEP, RescanQueue};
 use super::thread_names;
 use crate::kernel::{self, Kernel, KernelEvent};
 use crate::process::{
-    FunctionEvent, Look, MappingEvent, ProcessKey, Processes, Todo, Unopened, vdso,
+    FunctionEvent, MappingEvent, ProcessChange, ProcessKey, Processes, Todo, Unopened, vdso,
 };
 use crate::profile::raw::RawProfile;
-use crate::runtime::{MOST_TOGETHER, Namer};
+use crate::runtime::{MAX_TOGETHER, Namer};
 use crate::unwind::loader::{CodeKeys as _, TableLoader};
 use anyhow::Result;
 use std::time::{Duration, Instant};
 
 /// So many functions are put off until all other events are taken in, at most.
-const MOST_FUNCTIONS: usize = 1 << 12;
+const MAX_FUNCTIONS: usize = 1 << 12;
 
 /// A process is young for this long. Those that are older have loaded what they begin with.
 const YOUTH: Duration = Duration::from_secs(1);
@@ -77,19 +77,19 @@ impl EventHandler {
     }
 
     /// Takes in all events that are in the queue; returns whether one asks for a drain.
-    pub(super) fn take_in(&mut self, kernel: &mut Kernel) -> bool {
+    pub(super) fn handle(&mut self, kernel: &mut Kernel) -> bool {
         let mut drain = false;
         let (mut unknown, mut unread, mut undescribed) = (Vec::new(), Vec::new(), Vec::new());
         let mut functions = Vec::new();
         while let Some(event) = kernel.next_event() {
             match event {
-                KernelEvent::Mapping(event) => self.take_in_mapping(kernel, &event),
+                KernelEvent::Mapping(event) => self.handle_mapping(kernel, &event),
                 KernelEvent::Function(event) => {
                     if !self.processes.knows_function(&event) {
                         functions.push(event);
                     }
-                    if functions.len() >= MOST_FUNCTIONS {
-                        self.take_in_functions(kernel, &mut functions);
+                    if functions.len() >= MAX_FUNCTIONS {
+                        self.add_functions(kernel, &mut functions);
                     }
                 }
                 KernelEvent::NewProcess(process_key) => self.meet(kernel, process_key, None),
@@ -110,7 +110,7 @@ impl EventHandler {
                 KernelEvent::HalfFull => drain = true,
             }
         }
-        self.take_in_functions(kernel, &mut functions);
+        self.add_functions(kernel, &mut functions);
         // The mapping event for the address comes behind this one.
         for &(process_key, _) in &unknown {
             self.meet(kernel, process_key, None);
@@ -123,10 +123,10 @@ impl EventHandler {
         drain
     }
 
-    fn take_in_mapping(&mut self, kernel: &mut Kernel, event: &MappingEvent) {
+    fn handle_mapping(&mut self, kernel: &mut Kernel, event: &MappingEvent) {
         // A process with mapping events has no event of its own.
         self.meet(kernel, event.process_key, Some(event.leader));
-        match self.processes.take_in(event) {
+        match self.processes.handle(event) {
             Todo::Nothing => {}
             Todo::LookAtProcess => {
                 self.scan(kernel, event.process_key);
@@ -142,7 +142,7 @@ impl EventHandler {
     }
 
     /// Names functions. Those of one process are read together.
-    fn take_in_functions(&mut self, kernel: &Kernel, events: &mut Vec<FunctionEvent>) {
+    fn add_functions(&mut self, kernel: &Kernel, events: &mut Vec<FunctionEvent>) {
         let place = |event: &FunctionEvent| {
             let kind = event.function.runtime().map(|kind| kind as u8);
             (event.process_key, event.descriptor, event.bias, kind)
@@ -152,7 +152,7 @@ impl EventHandler {
             let Some(descriptor) = kernel.descriptor(alike[0].descriptor) else {
                 continue;
             };
-            for together in alike.chunks(MOST_TOGETHER) {
+            for together in alike.chunks(MAX_TOGETHER) {
                 let functions = self.namer.functions(together, &descriptor);
                 for (event, function) in together.iter().zip(functions) {
                     self.processes.add_function(event, function);
@@ -217,18 +217,18 @@ impl EventHandler {
     fn scan(&mut self, kernel: &mut Kernel, process_key: ProcessKey) -> Option<bool> {
         let look = self.processes.look(process_key);
         let mut found_new = false;
-        if look == Look::Changed
+        if look == ProcessChange::Changed
             && is_young(process_key)
             && let Some(loader) = &mut self.loader
         {
             found_new = loader.load_process(kernel, &self.processes, process_key);
         }
-        if look != Look::Gone
+        if look != ProcessChange::Gone
             && let Some(loader) = &mut self.loader
         {
             loader.load_moved(kernel, &self.processes, process_key);
         }
-        (look != Look::Gone).then_some(found_new)
+        (look != ProcessChange::Gone).then_some(found_new)
     }
 }
 

@@ -46,7 +46,7 @@ const NAMES_SHARE: f64 = 0.2;
 const FEWEST_PERIODS: f64 = 10.0;
 
 /// So many changes are listed, unless more is asked for.
-const MOST_CHANGES: usize = 8;
+const MAX_CHANGES: usize = 8;
 
 /// So many of them are the first ones, if there are more; the others are the last.
 const FIRST_CHANGES: usize = 4;
@@ -300,7 +300,7 @@ impl Governor {
     /// Notes a change. Of many, those in the midst are only counted, unless `all` are wanted: a recording may last for months.
     fn note(&mut self, rates: Vec<f64>, all: bool) {
         self.changes.push((self.began.elapsed(), rates));
-        if !all && self.changes.len() > MOST_CHANGES {
+        if !all && self.changes.len() > MAX_CHANGES {
             self.changes.remove(FIRST_CHANGES);
             self.unlisted += 1;
         }

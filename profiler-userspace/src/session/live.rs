@@ -24,7 +24,7 @@ pub(super) struct LiveSignals(Option<Listening>);
 
 struct Listening {
     stop: Listener,
-    go_on: Listener,
+    resume: Listener,
     requests: UnboundedReceiver<ViewRequest>,
     viewing: Viewing,
     /// Text that waits until the terminal is as it was.
@@ -38,7 +38,7 @@ impl LiveSignals {
     /// When there is no terminal, or the kernel refuses it.
     pub(super) fn begin(&mut self, plan: &Plan, recording_info: &RecordingInfo) -> Result<Screen> {
         let listen = |kind| signal(SignalKind::from_raw(kind)).context("cannot listen for signals");
-        let (stop, go_on) = (listen(TERMINAL_STOP)?, listen(GO_ON)?);
+        let (stop, resume) = (listen(TERMINAL_STOP)?, listen(GO_ON)?);
         let (sender, requests) = unbounded_channel();
         let (screen, viewing) = Screen::start(plan, recording_info, move |request| {
             // The session may have ended, and its receiver with it.
@@ -46,7 +46,7 @@ impl LiveSignals {
         })?;
         self.0 = Some(Listening {
             stop,
-            go_on,
+            resume,
             requests,
             viewing,
             held: String::new(),
@@ -62,7 +62,7 @@ impl LiveSignals {
         loop {
             tokio::select! {
                 _ = listening.stop.recv() => stop(&listening.viewing),
-                _ = listening.go_on.recv() => listening.viewing.go_on(),
+                _ = listening.resume.recv() => listening.viewing.resume(),
                 request = listening.requests.recv() => match request {
                     Some(ViewRequest::End) | None => return,
                     Some(ViewRequest::Suspend) => {

@@ -159,7 +159,7 @@ async fn record(plan: &Plan, check: &dyn Fn() -> Result<(), String>) -> Result<O
         // Where they wait may not be wanted.
         let walked = plan.capture.user_stacks && waits.wakers != Wakers::Alone;
         let asleep = session.find_asleep(&mut walker, walked);
-        recording_info.take_in(asleep);
+        recording_info.add_sleepers(asleep);
     }
     drop(walker);
     drop(urgency);

@@ -12,7 +12,7 @@ pub(super) type Comm = [u8; 16];
 const ENOUGH: u8 = 3;
 
 /// More names than these are not remembered: all are forgotten then.
-const MOST: usize = 4096;
+const MAX: usize = 4096;
 
 /// How often looks at programs found nothing new.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ impl Programs {
 
     /// Takes in a look at a process of this name.
     pub(super) fn take(&mut self, name: Comm, found_new: bool) {
-        if self.0.len() >= MOST && !self.0.contains_key(&name) {
+        if self.0.len() >= MAX && !self.0.contains_key(&name) {
             self.0.clear();
         }
         let looks = self.0.entry(name).or_default();
@@ -57,9 +57,9 @@ mod tests {
     #[test]
     fn ever_new_names_take_no_more_memory() {
         let mut programs = Programs::default();
-        for number in 0..3 * MOST as u128 {
+        for number in 0..3 * MAX as u128 {
             programs.take(number.to_le_bytes(), false);
-            assert!(programs.0.len() <= MOST);
+            assert!(programs.0.len() <= MAX);
         }
     }
 }

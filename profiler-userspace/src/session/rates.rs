@@ -15,7 +15,7 @@ const ALL_WAITS: Duration = Duration::from_micros(100);
 const FEWEST_FIRST: f64 = 1.0 / 64.0;
 
 /// With fewer samples a second, there is hardly a profile.
-const LEAST_HZ: f64 = 1.0;
+const MIN_HZ: f64 = 1.0;
 
 /// Waits that stand for more than this would make times that are anything: of a thread that waits for short times throughout, a window
 /// of 10 s has 20 of them.
@@ -91,8 +91,8 @@ pub(super) fn floor(event: &Event) -> f64 {
             let period = waits.wait_sample_period.max(ALL_WAITS);
             period.as_secs_f64() / longest_wait_period(waits).as_secs_f64() * FEWEST_FIRST
         }
-        (None, Sampling::Frequency(hz)) => LEAST_HZ / hz as f64,
-        (None, Sampling::Period(ns)) if event.perf_event().is_clock() => LEAST_HZ * ns as f64 / 1e9,
+        (None, Sampling::Frequency(hz)) => MIN_HZ / hz as f64,
+        (None, Sampling::Period(ns)) if event.perf_event().is_clock() => MIN_HZ * ns as f64 / 1e9,
         (None, Sampling::Period(_)) => 1.0 / RAREST,
     };
     share.min(1.0)

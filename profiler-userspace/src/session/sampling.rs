@@ -148,7 +148,7 @@ impl Session {
                 () = signals.live.until_end() => break Stop::Interrupted,
                 ready = self.events.readable() => {
                     ready.context("cannot listen for kernel events")?.clear_ready();
-                    self.take_in_events()?;
+                    self.handle_events()?;
                 }
                 () = tokio::time::sleep_until(self.handler.rescans.next_due().into()),
                     if !self.handler.rescans.is_empty() =>
@@ -158,7 +158,7 @@ impl Session {
                 () = at(self.started, next_end), if next_end.is_some() => self.end_window()?,
                 _ = tick.tick() => {
                     // Not every event wakes us up.
-                    self.take_in_events()?;
+                    self.handle_events()?;
                     signals.live.say(&self.logs().0);
                     self.cpus.follow(&mut self.kernel, self.started.elapsed());
                     signals.live.say(&self.follow_runtimes());
@@ -226,8 +226,8 @@ impl Session {
     }
 
     /// Takes in kernel events, and drains where one asks for it.
-    fn take_in_events(&mut self) -> Result<()> {
-        if self.handler.take_in(&mut self.kernel) {
+    fn handle_events(&mut self) -> Result<()> {
+        if self.handler.handle(&mut self.kernel) {
             self.collector
                 .drain_if_full(&mut self.kernel, &mut self.handler)?;
         }

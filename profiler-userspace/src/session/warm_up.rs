@@ -101,6 +101,6 @@ pub(super) fn warm_up(kernel: &mut Kernel, handler: &mut EventHandler, cpus: &[u
             Ok(_) => quiet_from = Instant::now(),
             Err(error) => return Err(error).context("cannot listen for kernel events"),
         }
-        handler.take_in(kernel);
+        handler.handle(kernel);
     }
 }

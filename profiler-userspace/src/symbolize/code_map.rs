@@ -12,7 +12,7 @@ mod jitdump;
 mod perf_map;
 
 use super::demangle::visible;
-use super::symbol_table::Found;
+use super::symbol_table::SymbolLookup;
 use crate::process::{ProcessKey, Processes};
 use std::fs::File;
 use std::ops::Range;
@@ -54,7 +54,7 @@ pub(super) fn name(
     processes: &mut Processes,
     process_key: ProcessKey,
     addresses: &[u64],
-) -> (Found, bool) {
+) -> (SymbolLookup, bool) {
     let mut names = Names::new(addresses);
     for (backing, owner) in processes.jitdumps(process_key) {
         if let Ok(dump) = processes.open(backing, &[owner]) {
@@ -133,7 +133,7 @@ pub fn dumped_code(dump: &File, pid: u32, name: &str, addresses: &[u64]) -> Vec<
 }
 
 /// Fills the gaps in one source with what another knows.
-fn merge(mut found: Found, left: &[usize], more: Found) -> Found {
+fn merge(mut found: SymbolLookup, left: &[usize], more: SymbolLookup) -> SymbolLookup {
     let first = found.names.len();
     found.names.extend(more.names);
     for (at, of) in left.iter().zip(more.of) {
@@ -208,10 +208,10 @@ impl<'a> Names<'a> {
         .collect()
     }
 
-    fn into_found(self) -> Found {
-        let mut found = Found {
+    fn into_found(self) -> SymbolLookup {
+        let mut found = SymbolLookup {
             of: vec![None; self.of.len()],
-            ..Found::default()
+            ..SymbolLookup::default()
         };
         for (of, latest) in found.of.iter_mut().zip(self.of) {
             let Some(Latest::Named(name)) = latest else {

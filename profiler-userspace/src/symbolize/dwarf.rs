@@ -87,7 +87,7 @@ impl Paths {
 
 /// The outcome of asking for addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct QueryOutcome {
     /// How many addresses were skipped, because they would have exceeded the memory or time limit.
     pub(super) left: usize,
     /// Whether several rounds were needed.
@@ -98,7 +98,7 @@ pub(super) struct Asked {
     pub(super) such_as: Option<PathBuf>,
 }
 
-impl Asked {
+impl QueryOutcome {
     /// Adds what came of other addresses of the same object.
     pub(super) fn add(&mut self, other: Self) {
         self.left += other.left;
@@ -128,12 +128,12 @@ pub(super) fn look_up(
     question: Question<'_>,
     addresses: &[ElfAddress],
     mut take: impl FnMut(usize, Vec<Level>),
-) -> Asked {
+) -> QueryOutcome {
     let pages = Rc::new(Pages::new(DwarfBudget::new(question.bytes)));
     let files = [Some(question.source), question.shared];
     let open = |file| Sections::open(file, &pages, WANTED, own_name);
     let [own, shared] = files.map(|file| file.map(open));
-    let mut asked = Asked::default();
+    let mut asked = QueryOutcome::default();
     let mut paths = Paths::default();
     let Some(own) = own.filter(|_| !pages.budget.is_over()) else {
         asked.left = addresses.len();

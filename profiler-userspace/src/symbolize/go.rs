@@ -4,15 +4,15 @@
 
 use super::demangle::visible;
 use super::dwarf::{Level, SourceLine};
-use super::symbol_table::Found;
+use super::symbol_table::SymbolLookup;
 use crate::code::GoFunctions;
 use crate::object::ElfAddress;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The function of each address.
-pub(super) fn names(go: &GoFunctions<'_>, addresses: &[ElfAddress]) -> Found {
-    let mut found = Found::default();
+pub(super) fn names(go: &GoFunctions<'_>, addresses: &[ElfAddress]) -> SymbolLookup {
+    let mut found = SymbolLookup::default();
     for address in addresses {
         let name = go.name(address.0);
         found.of.push(name.map(|name| {

@@ -53,14 +53,14 @@ pub(super) fn offsets_of(normalized: &NormalizedProfile) -> BTreeMap<ObjectIndex
 const KERNEL: &str = "[kernel.kallsyms]";
 
 /// The locations in one object: their offsets, ascending, and their places among all locations.
-struct Wanted {
+struct ObjectLocations {
     object: ObjectIndex,
     offsets: Vec<FileOffset>,
     places: Vec<usize>,
 }
 
 /// Results beside symbols.
-pub(super) struct Found {
+pub(super) struct LocationResults {
     /// Code without a name at each location.
     pub(super) unsymbolized: Vec<UnsymbolizedId>,
     /// Debug information that the memory limit kept from being read, or that is missing.
@@ -75,7 +75,7 @@ pub(super) fn symbolize(
     profile: &mut Profile,
     unsymbolized: &mut UnsymbolizedTable,
     look_up: LookUp<'_>,
-) -> Found {
+) -> LocationResults {
     let mut building = Building::new(profile, normalized.locations().len());
     let mut objects: BTreeMap<ObjectIndex, Vec<(FileOffset, usize)>> = BTreeMap::new();
     for (place, location) in normalized.locations().iter().enumerate() {
@@ -107,13 +107,13 @@ pub(super) fn symbolize(
             normalized::Location::Unknown => {}
         }
     }
-    let mut wanted: Vec<Wanted> = objects
+    let mut wanted: Vec<ObjectLocations> = objects
         .into_iter()
         .map(|(object, mut locations)| {
             // An object has a location for each of its offsets, and no other of the same.
             locations.sort_unstable();
             let (offsets, places) = locations.into_iter().unzip();
-            Wanted {
+            ObjectLocations {
                 object,
                 offsets,
                 places,
@@ -128,8 +128,9 @@ pub(super) fn symbolize(
         }
     };
     report(0);
-    let ask =
-        |wanted: &Wanted, fetch: Option<&Fetch<'_>>| look_up(wanted.object, &wanted.offsets, fetch);
+    let ask = |wanted: &ObjectLocations, fetch: Option<&Fetch<'_>>| {
+        look_up(wanted.object, &wanted.offsets, fetch)
+    };
     parallel::each(&wanted, threads, sources.fetch, &ask, |number, answer| {
         building.take(&wanted[number], answer, unsymbolized);
         report(number + 1);
@@ -141,7 +142,7 @@ pub(super) fn symbolize(
 struct Building<'p> {
     profile: &'p mut Profile,
     locations: Vec<Location>,
-    found: Found,
+    found: LocationResults,
     /// Lines that are the same for many locations: those of one function, where no line is known.
     functions: HashMap<FunctionIndex, Lines>,
     kernel: Option<MappingIndex>,
@@ -152,7 +153,7 @@ impl<'p> Building<'p> {
         let mut building = Self {
             profile,
             locations: Vec::new(),
-            found: Found {
+            found: LocationResults {
                 unsymbolized: vec![UnsymbolizedId::default(); locations],
                 skipped: SkippedDebugInfo::default(),
             },
@@ -165,7 +166,7 @@ impl<'p> Building<'p> {
         building
     }
 
-    fn finish(self) -> Found {
+    fn finish(self) -> LocationResults {
         for location in self.locations {
             self.profile.location(location);
         }
@@ -244,7 +245,12 @@ impl<'p> Building<'p> {
         })
     }
 
-    fn take(&mut self, wanted: &Wanted, answer: Answer, unsymbolized: &mut UnsymbolizedTable) {
+    fn take(
+        &mut self,
+        wanted: &ObjectLocations,
+        answer: Answer,
+        unsymbolized: &mut UnsymbolizedTable,
+    ) {
         let Answer {
             named,
             module,

@@ -15,13 +15,13 @@ pub(super) const NAMES_BYTES: u64 = 64 << 20;
 /// The limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SymbolMemory {
-    /// In bytes; at least [`SymbolMemory::LEAST_MIB`].
+    /// In bytes; at least [`SymbolMemory::MIN_MIB`].
     pub bytes: u64,
 }
 
 impl SymbolMemory {
     /// The least limit, in MiB: names of some objects need that much.
-    pub const LEAST_MIB: u32 = (NAMES_BYTES >> 20) as u32;
+    pub const MIN_MIB: u32 = (NAMES_BYTES >> 20) as u32;
 }
 
 impl Default for SymbolMemory {
@@ -113,7 +113,7 @@ mod tests {
         let usual = MemoryBudget::new(SymbolMemory::default());
         assert_eq!(usual.acquire(NAMES_BYTES).bytes, NAMES_BYTES);
         let least = SymbolMemory {
-            bytes: u64::from(SymbolMemory::LEAST_MIB) << 20,
+            bytes: u64::from(SymbolMemory::MIN_MIB) << 20,
         };
         assert_eq!(
             MemoryBudget::new(least).acquire(NAMES_BYTES).bytes,

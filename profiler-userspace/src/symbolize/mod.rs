@@ -50,7 +50,7 @@ pub use name_cache::{Answered, NameCache, Question};
 pub use normalize::Normalizer;
 pub use objects::Objects;
 pub use skipped_debug_info::SkippedDebugInfo;
-pub use store::{Stored, store, symbolize_stored};
+pub use store::{RecordingContents, store, symbolize_stored};
 pub use unsymbolized::{AllUnsymbolized, FrameCounts, Reached, Unsymbolized, UnsymbolizedCode};
 
 use crate::object::{Elf, ElfAddress, Fetch, FileOffset, RegularFile};
@@ -149,7 +149,7 @@ impl Naming {
     #[must_use]
     pub fn within(self, all_bytes: Option<u64>) -> Self {
         let part = all_bytes.map_or(u64::MAX, |bytes| bytes / 2);
-        let least = u64::from(SymbolMemory::LEAST_MIB) << 20;
+        let least = u64::from(SymbolMemory::MIN_MIB) << 20;
         Self {
             memory: SymbolMemory {
                 bytes: self.memory.bytes.min(part.max(least)),

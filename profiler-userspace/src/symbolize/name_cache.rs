@@ -28,7 +28,7 @@ use std::time::Duration;
 const MANY_PLACES: usize = 1 << 17;
 
 /// With more than this, all are.
-const MOST_PLACES: usize = 1 << 19;
+const MAX_PLACES: usize = 1 << 19;
 
 /// Objects that were not seen in so many windows have not been seen for a while.
 const A_WHILE: u64 = 60;
@@ -160,7 +160,7 @@ impl NameCache {
                 .map(|known| known.places.len())
                 .sum();
         }
-        if names.places > MOST_PLACES {
+        if names.places > MAX_PLACES {
             names.objects.clear();
             names.places = 0;
         }

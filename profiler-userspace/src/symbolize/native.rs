@@ -14,10 +14,10 @@
 
 use super::Naming;
 use super::demangle::{Demangling, demangle, visible};
-use super::dwarf::{self, Asked, Question, SourceLine};
+use super::dwarf::{self, QueryOutcome, Question, SourceLine};
 use super::memory_budget::{MemoryBudget, MemoryPermit, NAMES_BYTES};
 use super::symbol_cache::{CachedFile, SymbolCache};
-use super::symbol_table::{self, Found};
+use super::symbol_table::{self, SymbolLookup};
 use super::{go, nameless};
 use crate::code::{self, GoFunctions};
 use crate::object::{
@@ -126,7 +126,7 @@ pub(super) struct Named {
     /// Which build of the object it is.
     pub(super) build_id: Option<BuildId>,
     /// Result of asking its DWARF.
-    pub(super) asked: Asked,
+    pub(super) asked: QueryOutcome,
     // How much the names of functions take, in bytes.
     name_bytes: usize,
     // Offsets named by the last dynamic symbol before them, which has no size: their address, their
@@ -407,7 +407,7 @@ impl Named {
         &mut self,
         unsymbolized: &mut Vec<(ElfAddress, usize)>,
         demangling: Demangling,
-        ask: impl FnOnce(&[ElfAddress]) -> Found,
+        ask: impl FnOnce(&[ElfAddress]) -> SymbolLookup,
     ) {
         if unsymbolized.is_empty() {
             return;

@@ -10,7 +10,7 @@ use super::demangle::visible;
 use super::leaf;
 use super::lookups;
 use super::objects::Objects;
-use crate::process::{Choice, Place, Process, ProcessKey, Processes, RuntimeFunction};
+use crate::process::{Choice, MappedAddress, Process, ProcessKey, Processes, RuntimeFunction};
 use crate::profile::normalized::{
     Label, Location, LocationIndex, NamedFunction, NormalizedKey, NormalizedProfile,
     NormalizedStack, NormalizedStackIndex, NormalizedWaker, Sums,
@@ -79,7 +79,7 @@ impl Locations {
 type Stacks = (Option<NormalizedStackIndex>, Option<NormalizedStackIndex>);
 
 /// Input and lookup tables for a raw profile while it is being normalized.
-struct Known<'a> {
+struct NormalizeInput<'a> {
     raw: &'a RawProfile,
     processes: &'a Processes,
     locations: HashMap<ProcessKey, Locations>,
@@ -123,7 +123,7 @@ impl Normalizer {
             if let Some(parts) = self.sampled.remove(process_key) {
                 self.objects.count_process(parts);
             }
-            processes.let_go(*process_key);
+            processes.remove(*process_key);
         }
     }
 
@@ -195,7 +195,7 @@ impl Normalizer {
             );
         }
         self.name_processes(&raw_now, processes);
-        let mut known = Known {
+        let mut known = NormalizeInput {
             raw: &raw_now,
             processes,
             locations: known,
@@ -268,13 +268,13 @@ impl Normalizer {
     /// Both stacks of a thread; none if the user stack has to wait.
     fn stacks(
         &mut self,
-        known: &mut Known<'_>,
+        known: &mut NormalizeInput<'_>,
         who: &Who,
         user: Option<StackIndex>,
         kernel: Option<StackIndex>,
     ) -> Option<Stacks> {
         let process_key = ProcessKey::from(who);
-        let Known {
+        let NormalizeInput {
             raw,
             processes,
             locations,
@@ -413,7 +413,7 @@ impl Normalizer {
         last: bool,
     ) -> Vec<Option<LocationIndex>> {
         let places = find(process_key, addresses, processes);
-        let is_made = |place: &Option<Place>| {
+        let is_made = |place: &Option<MappedAddress>| {
             let place = place.as_ref();
             place.is_some_and(|place| processes.backing(place.backing).may_be_made())
         };
@@ -512,7 +512,7 @@ fn find(
     process_key: ProcessKey,
     addresses: &[Lookup],
     processes: &mut Processes,
-) -> Vec<Option<Place>> {
+) -> Vec<Option<MappedAddress>> {
     let known = |process: &Process| {
         let mut plausible = addresses
             .iter()

@@ -5,7 +5,9 @@
 //! process makes code of its own.
 
 use super::demangle::visible;
-use crate::process::{Backing, BackingId, CodeMaker, Owner, Place, ProcessKey, Processes, vdso};
+use crate::process::{
+    Backing, BackingId, CodeMaker, MappedAddress, Owner, ProcessKey, Processes, vdso,
+};
 use crate::profile::normalized::{Location, ObjectIndex};
 use crate::profile::raw::Parts;
 use foldhash::HashMap;
@@ -107,7 +109,7 @@ impl Objects {
     pub(super) fn location(
         &mut self,
         process_key: ProcessKey,
-        place: Place,
+        place: MappedAddress,
         has_code_map: bool,
         processes: &Processes,
     ) -> Location {

@@ -2,7 +2,7 @@
 //!
 //! In: what came of each object's debug information. Out: numbers for the report.
 
-use super::dwarf::Asked;
+use super::dwarf::QueryOutcome;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ pub struct SkippedDebugInfo {
 
 impl SkippedDebugInfo {
     /// Adds what came of one object.
-    pub(super) fn note(&mut self, module: &str, asked: Asked) {
+    pub(super) fn note(&mut self, module: &str, asked: QueryOutcome) {
         self.again += usize::from(asked.again);
         if asked.left > 0 {
             *self.left.entry(module.to_owned()).or_default() += asked.left;

@@ -29,7 +29,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 /// Contents of a raw recording.
 #[derive(Clone, Debug)]
-pub struct Stored {
+pub struct RecordingContents {
     /// The samples.
     pub normalized: NormalizedProfile,
     /// Objects that their locations are in, by number.
@@ -53,7 +53,7 @@ pub fn store(
     processes: &Processes,
     kernel: &KernelSymbols,
     sources: &Sources<'_>,
-) -> Stored {
+) -> RecordingContents {
     let mut stored = normalized.without_samples();
     let mut unsymbolized = UnsymbolizedTable::default();
     let mut found = Vec::new();
@@ -190,7 +190,7 @@ pub fn store(
         };
         stored.add(key, sums);
     }
-    Stored {
+    RecordingContents {
         normalized: stored,
         objects: found,
         unsymbolized: unsymbolized.into_most_first(),

@@ -13,16 +13,16 @@ use std::os::unix::fs::MetadataExt as _;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The most memory that all of them take, in bytes; those that were asked for longest ago go first.
-const MOST_BYTES: usize = 24 << 20;
+const MAX_BYTES: usize = 24 << 20;
 
 /// The most files that are told apart.
-const MOST_FILES: usize = 1024;
+const MAX_FILES: usize = 1024;
 
 /// Tables are kept of a file that was asked so many times before.
 const QUESTIONS_BEFORE: u32 = 2;
 
 /// Tables with fewer bytes are read as quickly as they are found.
-const LEAST_BYTES: u64 = 64 << 10;
+const MIN_BYTES: u64 = 64 << 10;
 
 /// Tables of one file.
 #[derive(Debug, Default)]
@@ -92,7 +92,7 @@ impl Files {
     /// Forgets the files that were asked for longest ago, until the rest is within the bounds.
     fn shrink(&mut self) {
         let mut bytes: usize = self.files.values().map(|asked| asked.tables.bytes()).sum();
-        while bytes > MOST_BYTES || self.files.len() > MOST_FILES {
+        while bytes > MAX_BYTES || self.files.len() > MAX_FILES {
             let oldest = self.files.iter().min_by_key(|(_, asked)| asked.last);
             let Some(oldest) = oldest.map(|(version, _)| *version) else {
                 return;
@@ -112,7 +112,7 @@ impl CachedFile {
             own if own == elf.dynamic_symbols.as_ref() => &self.dynamic,
             _ => return None,
         };
-        let is_large = table.symbols.end.saturating_sub(table.symbols.start) >= LEAST_BYTES;
+        let is_large = table.symbols.end.saturating_sub(table.symbols.start) >= MIN_BYTES;
         let read = || is_large.then(|| Sorted::read(file, elf, table)).flatten();
         cached.get_or_init(read).as_ref()
     }
@@ -176,13 +176,13 @@ mod tests {
         for _ in 0..QUESTIONS_BEFORE {
             asked(&cache, &often);
         }
-        for size in 1..2 * MOST_FILES as u64 {
+        for size in 1..2 * MAX_FILES as u64 {
             let file = tempfile::tempfile().unwrap();
             file.set_len(size).unwrap();
             asked(&cache, &file);
             assert!(asked(&cache, &often), "{size}");
         }
-        assert_eq!(cache.lock().files.len(), MOST_FILES);
+        assert_eq!(cache.lock().files.len(), MAX_FILES);
     }
 
     #[test]

@@ -69,7 +69,7 @@ struct Function {
 
 /// The symbols of some addresses.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct SymbolLookup {
     /// Each symbol's name before demangling.
     pub names: Vec<Vec<u8>>,
     /// For each address the index of its symbol, if there is one.
@@ -87,7 +87,7 @@ pub(super) fn look_up(
     table: &SymbolTable,
     addresses: &[ElfAddress],
     sorted: Option<&Sorted>,
-) -> Found {
+) -> SymbolLookup {
     debug_assert!(addresses.is_sorted());
     let mut nearest = vec![Nearest::default(); addresses.len()];
     let question = Question {
@@ -106,9 +106,9 @@ pub(super) fn look_up(
         (false, Endianness::Big) => question.sweep::<Sym32<_>>(BigEndian, found),
     };
     if swept.is_none() {
-        return Found {
+        return SymbolLookup {
             of: vec![None; addresses.len()],
-            ..Found::default()
+            ..SymbolLookup::default()
         };
     }
     // Each symbol was recorded only at the first address behind its start.
@@ -141,7 +141,7 @@ pub(super) fn look_up(
         })
         .collect();
     let of = of.into_iter().map(|of| numbers[of?]).collect();
-    Found { names, of, behind }
+    SymbolLookup { names, of, behind }
 }
 
 /// Question to a symbol table: the addresses to look up in it.

@@ -12,7 +12,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// So many names are listed in a refusal.
-const MOST_NAMES: usize = 8;
+const MAX_NAMES: usize = 8;
 
 /// A process that runs.
 struct Candidate {
@@ -151,14 +151,11 @@ fn refusal(wanted: &Matching, candidates: &[Candidate]) -> String {
         let busiest = tasks::busiest();
         let busiest = busiest.iter().filter_map(|pid| by_pid.get(pid).copied());
         let busiest = busiest.filter(|process| process.program.is_some());
-        (
-            "the busiest processes are",
-            counts(busiest.take(MOST_NAMES)),
-        )
+        ("the busiest processes are", counts(busiest.take(MAX_NAMES)))
     } else {
         ("there are", near)
     };
-    let listed: Vec<String> = (listed.into_iter().take(MOST_NAMES))
+    let listed: Vec<String> = (listed.into_iter().take(MAX_NAMES))
         .map(|(name, count)| match count {
             1 => name,
             _ => format!("{name} (×{count})"),

@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, HashMap, hash_map};
 use std::path::Path;
 
 /// How many functions of one name in one file are accepted. A name that stands for more is ambiguous.
-const MOST_OF_A_NAME: usize = 16;
+const MAX_OF_A_NAME: usize = 16;
 
 /// More suggestions than this are noise.
 const NEAR_MATCHES: usize = 3;
@@ -88,7 +88,7 @@ fn positions(target: &UprobeTarget, function: &Function) -> Result<BTreeSet<u64>
         near(file, &elf, &function.name),
     );
     ensure!(
-        found.addresses.len() <= MOST_OF_A_NAME,
+        found.addresses.len() <= MAX_OF_A_NAME,
         "{} functions in {shown} are called {}; use the mangled name of one, as `nm` prints it",
         found.addresses.len(),
         function.name,
@@ -118,14 +118,14 @@ fn positions(target: &UprobeTarget, function: &Function) -> Result<BTreeSet<u64>
 
 /// Functions of one name in a file.
 #[derive(Default)]
-struct Found {
+struct FunctionMatches {
     addresses: BTreeSet<ElfAddress>,
     chooses: bool,
     only_called: bool,
 }
 
-fn look(file: &std::fs::File, elf: &Elf, is_meant: impl Fn(&[u8]) -> bool) -> Found {
-    let mut found = Found::default();
+fn look(file: &std::fs::File, elf: &Elf, is_meant: impl Fn(&[u8]) -> bool) -> FunctionMatches {
+    let mut found = FunctionMatches::default();
     elf.each_function(file, |function| {
         if !is_meant(function.name) {
             return;

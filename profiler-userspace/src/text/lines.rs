@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::io::{self, BufRead, Read as _};
 
 /// The longest line that is read, in bytes: a small packed file may hold one without an end.
-const MOST_BYTES: u64 = 1 << 28;
+const MAX_BYTES: u64 = 1 << 28;
 
 /// Reads lines, one after the other.
 pub(crate) struct LineReader<'a> {
@@ -31,12 +31,12 @@ impl<'a> LineReader<'a> {
     /// When it cannot be read, or is longer than any stack.
     pub(crate) fn next(&mut self) -> io::Result<Option<(usize, Cow<'_, str>)>> {
         self.line.clear();
-        let mut limited = (&mut *self.from).take(MOST_BYTES + 1);
+        let mut limited = (&mut *self.from).take(MAX_BYTES + 1);
         if limited.read_until(b'\n', &mut self.line)? == 0 {
             return Ok(None);
         }
         self.number += 1;
-        if self.line.len() as u64 > MOST_BYTES {
+        if self.line.len() as u64 > MAX_BYTES {
             let problem = format!("line {} is longer than 256 MiB", self.number);
             return Err(io::Error::other(problem));
         }

@@ -3,14 +3,14 @@
 //! In: the ranges of code, and stretches with their rules. Out: a table without redundant rows, in which each
 //! page's rows can be read alone. Pure.
 
-use super::found::Found;
+use super::found::UnwindFindings;
 use super::rules::RuleSet;
 use super::{CodeRange, UnwindTable, low_of, page_of};
-use profiler_common::abi::{PageRows, Row};
+use profiler_common::abi::{PageRows, TableRow};
 use std::ops::Range;
 
 /// Lays out the rows for all of `code`. The table has no rules yet.
-pub(super) fn lay_out(code: &[Range<u64>], found: &Found) -> UnwindTable {
+pub(super) fn lay_out(code: &[Range<u64>], found: &UnwindFindings) -> UnwindTable {
     let mut writer = Writer::default();
     writer.table.origin = found.statistics;
     for part in code {
@@ -77,7 +77,7 @@ impl Writer {
     fn open_page(&mut self, page: u64) {
         self.page = page;
         self.first = Some(self.table.rows.len());
-        self.table.rows.push(Row {
+        self.table.rows.push(TableRow {
             low: 0,
             rule: self.rule,
         });
@@ -119,12 +119,12 @@ impl Writer {
                 return;
             }
         }
-        rows.push(Row { low, rule });
+        rows.push(TableRow { low, rule });
     }
 }
 
 /// A page's rows, with others from the first of `new` on up to `end`, both offsets in the page.
-pub(super) fn lay_over(rows: &[Row], new: &[Row], end: u32) -> Vec<Row> {
+pub(super) fn lay_over(rows: &[TableRow], new: &[TableRow], end: u32) -> Vec<TableRow> {
     let Some(first) = new.first() else {
         return rows.to_vec();
     };
@@ -132,10 +132,10 @@ pub(super) fn lay_over(rows: &[Row], new: &[Row], end: u32) -> Vec<Row> {
     // The rule that held at the end holds there again.
     let at_end = rows[..behind].last().and_then(|last| {
         let low = u16::try_from(end).ok()?;
-        Some(Row { low, ..*last })
+        Some(TableRow { low, ..*last })
     });
     let before = rows.iter().take_while(|row| row.low < first.low).copied();
-    let mut all: Vec<Row> = before.chain(new.iter().copied()).collect();
+    let mut all: Vec<TableRow> = before.chain(new.iter().copied()).collect();
     all.extend(at_end);
     all.extend(rows[behind..].iter().copied());
     all.dedup_by_key(|row| row.rule);
@@ -143,18 +143,18 @@ pub(super) fn lay_over(rows: &[Row], new: &[Row], end: u32) -> Vec<Row> {
 }
 
 /// A page's rows, with others in the place of one rule, wherever that holds. Both begin with the page.
-pub(super) fn fill(rows: &[Row], unread: u16, new: &[Row]) -> Vec<Row> {
-    if let [Row { rule, .. }] = rows
+pub(super) fn fill(rows: &[TableRow], unread: u16, new: &[TableRow]) -> Vec<TableRow> {
+    if let [TableRow { rule, .. }] = rows
         && *rule == unread
     {
         let mut all = new.to_vec();
         all.dedup_by_key(|row| row.rule);
         return all;
     }
-    let mut all: Vec<Row> = Vec::with_capacity(rows.len() + new.len());
+    let mut all: Vec<TableRow> = Vec::with_capacity(rows.len() + new.len());
     let (mut rows, mut new) = (rows.iter().peekable(), new.iter().peekable());
     let (mut old, mut read) = (RuleSet::MISSING, RuleSet::MISSING);
-    let next = |row: Option<&&Row>| row.map_or(u32::MAX, |row| u32::from(row.low));
+    let next = |row: Option<&&TableRow>| row.map_or(u32::MAX, |row| u32::from(row.low));
     loop {
         let low = next(rows.peek()).min(next(new.peek()));
         let Ok(low) = u16::try_from(low) else {
@@ -168,7 +168,7 @@ pub(super) fn fill(rows: &[Row], unread: u16, new: &[Row]) -> Vec<Row> {
             .next_if(|row| row.low == low)
             .map_or(read, |row| row.rule);
         let rule = if old == unread { read } else { old };
-        all.push(Row { low, rule });
+        all.push(TableRow { low, rule });
     }
 }
 
@@ -182,15 +182,15 @@ mod tests {
     use super::*;
     use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
 
-    fn rule_at(rows: &[Row], low: u32) -> u16 {
+    fn rule_at(rows: &[TableRow], low: u32) -> u16 {
         let behind = rows.partition_point(|row| u32::from(row.low) <= low);
         rows[behind - 1].rule
     }
 
-    fn rows(from: u32, rules: &[(u8, u16)]) -> Vec<Row> {
+    fn rows(from: u32, rules: &[(u8, u16)]) -> Vec<TableRow> {
         let mut low = from;
         let row = |&(gap, rule): &(u8, u16)| {
-            let row = Row {
+            let row = TableRow {
                 low: low as u16,
                 rule,
             };
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn rows_up_to_the_end_of_a_page_have_nothing_behind() {
-        let row = |low, rule| Row { low, rule };
+        let row = |low, rule| TableRow { low, rule };
         let laid = lay_over(&[row(0, 1)], &[row(0xfff0, 2)], 1 << 16);
         assert_eq!(laid, [row(0, 1), row(0xfff0, 2)]);
         assert_eq!(lay_over(&laid, &[], 1 << 16), laid);

@@ -1,12 +1,12 @@
 //! Reads unwind sections: from descriptions (FDEs) to stretches of code with their rules.
 //!
-//! In: sections, or places in one. Out: [`Found`]. A description that is damaged gets
+//! In: sections, or places in one. Out: [`UnwindFindings`]. A description that is damaged gets
 //! [`Rule::UNSUPPORTED`] from there on; one that cannot be parsed at all is left out. Each byte is read a
 //! bounded number of times, whatever the sections contain.
 
 mod usual;
 
-use super::found::{Found, Stretch, count, part_at};
+use super::found::{Stretch, UnwindFindings, count, part_at};
 use super::program::{Effect, Factors, Nonsense, Program, State};
 use super::source::Sources;
 use super::{arch, go};
@@ -36,8 +36,8 @@ pub(super) fn collect(
     sources: &Sources,
     unread: Vec<Range<u64>>,
     go: Option<&mut GoFunctions<'_>>,
-) -> Found {
-    let mut found = Found::default();
+) -> UnwindFindings {
+    let mut found = UnwindFindings::default();
     found.statistics.has_unread = !unread.is_empty();
     found.add_alike(unread, Rule::UNREAD);
     if let Some(section) = &sources.eh_frame {
@@ -59,7 +59,7 @@ pub(super) fn collect(
 }
 
 /// Adds code that linkers leave undescribed although its rules are known.
-fn describe_linkage(sources: &Sources, found: &mut Found) {
+fn describe_linkage(sources: &Sources, found: &mut UnwindFindings) {
     let mut added = Vec::new();
     for section in &sources.linkage {
         let bytes = section.bytes.len() as u64;
@@ -94,7 +94,7 @@ struct Common<'a> {
 }
 
 /// Reads one section.
-fn read<'a, S>(section: &S, sources: &Sources, found: &mut Found)
+fn read<'a, S>(section: &S, sources: &Sources, found: &mut UnwindFindings)
 where
     S: UnwindSection<Slice<'a>>,
 {
@@ -119,7 +119,7 @@ pub(super) fn read_some<'a>(
     bases: &BaseAddresses,
     places: &[usize],
     code: &[Range<u64>],
-    found: &mut Found,
+    found: &mut UnwindFindings,
 ) {
     let mut reading = Reading::of(section, bases);
     for &place in places {
@@ -137,7 +137,7 @@ pub(super) fn read_copies<'a>(
     bases: &BaseAddresses,
     (bytes, copies): (&[u8], Vec<(usize, Range<usize>)>),
     code: &[Range<u64>],
-    found: &mut Found,
+    found: &mut UnwindFindings,
 ) -> Vec<usize> {
     let mut reading = Reading::of(section, bases);
     let is_other = |&(offset, ref part): &(usize, Range<usize>)| {
@@ -184,7 +184,7 @@ where
         &mut self,
         partial: &PartialFrameDescriptionEntry<'_, S, Slice<'a>>,
         code: &[Range<u64>],
-        found: &mut Found,
+        found: &mut UnwindFindings,
     ) {
         let Some(common) = self.common(partial.cie_offset()) else {
             found.statistics.broken += 1;
@@ -204,7 +204,7 @@ where
         partial: &PartialFrameDescriptionEntry<'_, S, Slice<'a>>,
         common: &Common<'a>,
         code: &[Range<u64>],
-        found: &mut Found,
+        found: &mut UnwindFindings,
     ) {
         let Ok(entry) = partial.parse(|_, _, _| Ok(common.entry.clone())) else {
             found.statistics.broken += 1;
@@ -243,7 +243,7 @@ where
         offset: usize,
         common: &Common<'a>,
         code: &[Range<u64>],
-        found: &mut Found,
+        found: &mut UnwindFindings,
     ) -> bool {
         let section = self.bases.eh_frame.section.filter(|_| common.is_usual);
         let address = section.map(|section| section.wrapping_add(offset as u64));
@@ -255,7 +255,7 @@ where
         else {
             return false;
         };
-        let read = |reading: &mut Self, code: &Range<u64>, found: &mut Found| {
+        let read = |reading: &mut Self, code: &Range<u64>, found: &mut UnwindFindings| {
             let length = (code.end - code.start) as u32;
             let note = |after, rule| found.change(after, rule);
             usual::follow(instructions, length, &mut reading.rules, note)
@@ -333,8 +333,8 @@ where
         &mut self,
         addresses: Range<u64>,
         code: &[Range<u64>],
-        found: &mut Found,
-        read: impl FnOnce(&mut Self, &Range<u64>, &mut Found) -> Option<()>,
+        found: &mut UnwindFindings,
+        read: impl FnOnce(&mut Self, &Range<u64>, &mut UnwindFindings) -> Option<()>,
     ) -> Option<()> {
         let Some(part) = part_at(code, addresses.start) else {
             found.statistics.strays += 1;
@@ -399,7 +399,7 @@ where
 
 /// Collects the changes of one description.
 struct Noting<'f> {
-    found: &'f mut Found,
+    found: &'f mut UnwindFindings,
     signal: bool,
     /// The last rule added.
     last: Option<Rule>,

@@ -37,7 +37,7 @@ pub(super) enum Expression {
 const IP: u16 = super::arch::RETURN_ADDRESS;
 
 /// The most operations in any known shape.
-const MOST: usize = 9;
+const MAX: usize = 9;
 
 /// An operation, as far as known shapes have it.
 #[derive(Clone, Copy)]
@@ -88,7 +88,7 @@ impl Expression {
         expression: gimli::Expression<EndianSlice<'_, LittleEndian>>,
         encoding: gimli::Encoding,
     ) -> Self {
-        let mut operations = [Op::Drop; MOST];
+        let mut operations = [Op::Drop; MAX];
         let mut count = 0;
         let mut iter = expression.operations(encoding);
         while let Ok(Some(operation)) = iter.next() {
@@ -213,7 +213,7 @@ mod tests {
             &[0x76, 0x00, 0x06, 0x40],
             &[0x76, 0x00, 0x06, 0x40, 0x1c],
             &[0x76, 0x00, 0x94, 0x04],
-            &[0x96; MOST + 1],
+            &[0x96; MAX + 1],
         ] {
             assert_eq!(read(bytes), Expression::Other, "{bytes:?}");
         }

@@ -1,6 +1,6 @@
 //! Stretches of code with their rules, as found in an object's tables.
 //!
-//! In: what the readers of tables add. Out: [`Found`], sorted, to be laid out. Never reads a file.
+//! In: what the readers of tables add. Out: [`UnwindFindings`], sorted, to be laid out. Never reads a file.
 
 use super::Statistics;
 use super::rules::RuleSet;
@@ -26,7 +26,7 @@ pub(super) struct Stretch {
 
 /// Everything that was found.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct UnwindFindings {
     /// Sorted by start, all starts distinct.
     pub(super) stretches: Vec<Stretch>,
     pub(super) changes: Vec<Change>,
@@ -34,7 +34,7 @@ pub(super) struct Found {
     pub(super) statistics: Statistics,
 }
 
-impl Found {
+impl UnwindFindings {
     /// Where the next change is going to be stored.
     pub(super) fn next_change(&self) -> u32 {
         count(self.changes.len())

@@ -4,7 +4,7 @@
 //! Code that cannot be followed gets no row.
 
 use super::arch::{assembly, set_up};
-use super::found::Found;
+use super::found::UnwindFindings;
 use crate::code::{self, Undescribed};
 use profiler_common::abi::Rule;
 use std::fs::File;
@@ -23,7 +23,7 @@ pub(super) struct Gap {
 pub(super) struct ReadFunction {
     /// Where nothing was known before.
     pub(super) within: Range<u64>,
-    found: Found,
+    found: UnwindFindings,
 }
 
 /// From this address on, this rule holds.
@@ -93,7 +93,7 @@ impl Functions {
 }
 
 /// Rows of a function. Where code keeps frame pointers, one that begins by setting up its own needs no more than a look.
-fn rows(code: &Undescribed, keeps_frame_pointers: bool) -> Found {
+fn rows(code: &Undescribed, keeps_frame_pointers: bool) -> UnwindFindings {
     let by_set_up = || {
         let (begin, bytes) = code.parts.first()?;
         set_up::describe(*begin, bytes)
@@ -102,7 +102,7 @@ fn rows(code: &Undescribed, keeps_frame_pointers: bool) -> Found {
         .then(by_set_up)
         .flatten()
         .unwrap_or_else(|| {
-            let mut found = Found::default();
+            let mut found = UnwindFindings::default();
             assembly::describe(code, &mut found);
             found.sort();
             found
@@ -117,7 +117,7 @@ fn function(
 ) -> Result<ReadFunction, Range<u64>> {
     let alone = address..address.saturating_add(1);
     if let Some(end) = functions.end_of_stacks(address, &gap.addresses) {
-        let mut found = Found::default();
+        let mut found = UnwindFindings::default();
         let rule = match end {
             code::EndOfStacks::In => Rule::ROOT,
             code::EndOfStacks::Before => Rule::ROOT_BEHIND,
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn only_what_is_within_the_gap_counts() {
-        let mut found = Found::default();
+        let mut found = UnwindFindings::default();
         found.change(0, Rule::ENTRY);
         for addresses in [10..20, 20..30, 30..40] {
             found.add_stretch(addresses, 0);

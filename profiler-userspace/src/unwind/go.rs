@@ -6,7 +6,7 @@
 
 use super::arch;
 use super::arch::go::{Prologue, assembly::Switch};
-use super::found::{Found, part_at};
+use super::found::{UnwindFindings, part_at};
 use crate::code::{Frames, GoFunctions};
 use profiler_common::abi::Rule;
 use std::ops::Range;
@@ -15,7 +15,11 @@ use std::ops::Range;
 const MAX_CODE_BYTES: usize = 64 << 10;
 
 /// Adds the functions of a Go program whose code is there.
-pub(super) fn describe(program: &mut GoFunctions<'_>, code: &[Range<u64>], found: &mut Found) {
+pub(super) fn describe(
+    program: &mut GoFunctions<'_>,
+    code: &[Range<u64>],
+    found: &mut UnwindFindings,
+) {
     let mut style = None;
     program.each_frames(|program, frames| {
         let addresses = &frames.addresses;

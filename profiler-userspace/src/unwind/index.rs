@@ -3,7 +3,7 @@
 //! In: the section's [`FrameIndex`]. Out: which code is described, and later the descriptions of some of it.
 
 use super::eh_frame;
-use super::found::{Found, part_at};
+use super::found::{UnwindFindings, part_at};
 use crate::object::FrameIndex;
 use std::ops::Range;
 
@@ -58,8 +58,8 @@ pub(super) fn read(
     index: &mut FrameIndex<'_>,
     wanted: &[Range<u64>],
     code: &[Range<u64>],
-) -> Found {
-    let mut found = Found::default();
+) -> UnwindFindings {
+    let mut found = UnwindFindings::default();
     let mut offsets = Vec::new();
     for range in wanted {
         // The one before may reach into it.

@@ -1,7 +1,7 @@
 //! Unwind tables: how to get from any address in an object's code to the caller.
 //!
 //! In: an ELF file's bytes. Out: an [`UnwindTable`] of the rows the kernel half walks with
-//! ([`profiler_common::abi::Row`]). Making one is pure over bytes, takes time and memory in proportion to the
+//! ([`profiler_common::abi::TableRow`]). Making one is pure over bytes, takes time and memory in proportion to the
 //! file's unwind sections, and trusts no size in a file. Only [`loader`] and [`offline`] touch the machine.
 //!
 //! [`source`] finds the sections, [`eh_frame`] reads their descriptions, those of a large one as far as [`index`] says, [`program`] runs the instructions of
@@ -33,7 +33,7 @@ pub use show::show;
 
 use crate::code::{self, GoFunctions, WithoutTable};
 use crate::object::{ElfAddress, FrameIndex, FrameSections, Image, NoImage, RegularFile};
-use profiler_common::abi::{PageRows, Row, Rule, TABLE_PAGE_BITS};
+use profiler_common::abi::{PageRows, Rule, TABLE_PAGE_BITS, TableRow};
 use profiler_common::walk::bisect::Span;
 use std::fs::File;
 use std::ops::Range;
@@ -91,7 +91,7 @@ pub struct UnwindTable {
     /// The rows of each page of each range.
     pub pages: Vec<PageRows>,
     /// The rows of all pages. Their rules are indices into `rules`.
-    pub rows: Vec<Row>,
+    pub rows: Vec<TableRow>,
     /// The rules the rows refer to.
     pub rules: Vec<Rule>,
     /// Statistics of the unwind sections that it was made from.
@@ -268,7 +268,7 @@ impl UnwindTable {
     }
 
     /// The rows of a page, by its index in [`pages`](Self::pages).
-    pub(crate) fn rows_of(&self, page: u32) -> &[Row] {
+    pub(crate) fn rows_of(&self, page: u32) -> &[TableRow] {
         let Some(&PageRows { first, count }) = self.pages.get(page as usize) else {
             return &[];
         };

@@ -1,6 +1,6 @@
 #![expect(clippy::print_stdout, reason = "tests say why they were skipped")]
 
-use super::found::Found;
+use super::found::UnwindFindings;
 use super::*;
 use ::object::{Object as _, ObjectSection as _};
 use profiler_common::abi::{How, Origin, Slot};
@@ -16,8 +16,8 @@ static PROGRAM: LazyLock<Vec<u8>> = LazyLock::new(|| std::fs::read("/proc/self/e
 type Step = (u32, Rule);
 
 /// Stretches of the given rules: each begins somewhere and has changes so many bytes further on.
-fn found(stretches: &[(Range<u64>, &[Step])]) -> Found {
-    let mut found = Found::default();
+fn found(stretches: &[(Range<u64>, &[Step])]) -> UnwindFindings {
+    let mut found = UnwindFindings::default();
     for (addresses, changes) in stretches {
         let first = found.next_change();
         for &(after, rule) in *changes {
@@ -29,7 +29,7 @@ fn found(stretches: &[(Range<u64>, &[Step])]) -> Found {
 }
 
 /// The rule at an address by looking at everything.
-fn scan(code: &[Range<u64>], found: &Found, address: u64) -> Option<Rule> {
+fn scan(code: &[Range<u64>], found: &UnwindFindings, address: u64) -> Option<Rule> {
     code.iter().find(|part| part.contains(&address))?;
     let stretch = found
         .stretches
@@ -44,7 +44,7 @@ fn scan(code: &[Range<u64>], found: &Found, address: u64) -> Option<Rule> {
     Some(found.rules.rules()[usize::from(rule)])
 }
 
-fn table(code: &[Range<u64>], found: &Found) -> UnwindTable {
+fn table(code: &[Range<u64>], found: &UnwindFindings) -> UnwindTable {
     let mut table = compact::lay_out(code, found);
     table.rules = found.rules.rules().to_vec();
     table
@@ -241,7 +241,11 @@ fn piece() -> (Vec<u8>, u64, Vec<Range<u64>>) {
     )
 }
 
-fn from_section(bytes: Vec<u8>, address: u64, code: &[Range<u64>]) -> (UnwindTable, Found) {
+fn from_section(
+    bytes: Vec<u8>,
+    address: u64,
+    code: &[Range<u64>],
+) -> (UnwindTable, UnwindFindings) {
     let sources = source::Sources {
         code: code.to_vec(),
         loads: Vec::new(),
@@ -259,7 +263,7 @@ fn from_section(bytes: Vec<u8>, address: u64, code: &[Range<u64>]) -> (UnwindTab
 }
 
 /// That a table is one that can be walked with, and no larger than what it was made from.
-fn check(table: &UnwindTable, found: &Found) -> Result<(), TestCaseError> {
+fn check(table: &UnwindTable, found: &UnwindFindings) -> Result<(), TestCaseError> {
     let most = found.changes.len() + 2 * found.stretches.len() + table.pages.len();
     prop_assert!(table.rows.len() <= most);
     for page in &table.pages {

@@ -19,7 +19,7 @@ use super::numbers::Numbers;
 const STACKS: u32 = 1_000_000;
 
 /// How many a usual one has.
-const USUAL_STACKS: u32 = 58_000;
+const DEFAULT_STACKS: u32 = 58_000;
 
 /// Frames of each stack behind the command: one for each bit of its number.
 const DEPTH: u32 = 20;
@@ -110,7 +110,7 @@ fn write_inputs(folder: &Path) -> std::io::Result<()> {
     let file = |name: &str| File::create(folder.join(name)).map(BufWriter::new);
     folded(STACKS, 1, file("one.folded")?)?;
     folded(STACKS, 2, file("other.folded")?)?;
-    folded(USUAL_STACKS, 1, file("usual.folded")?)?;
+    folded(DEFAULT_STACKS, 1, file("usual.folded")?)?;
     printed(file("in.perf")?)
 }
 
@@ -172,12 +172,12 @@ mod tests {
     #[test]
     fn stacks_are_all_different() {
         let mut text = Vec::new();
-        folded(USUAL_STACKS, 1, &mut text).expect("a vector takes all");
+        folded(DEFAULT_STACKS, 1, &mut text).expect("a vector takes all");
         let text = String::from_utf8(text).expect("it is text");
         let stacks: HashSet<&str> = text
             .lines()
             .filter_map(|line| Some(line.rsplit_once(' ')?.0))
             .collect();
-        assert_eq!(stacks.len(), USUAL_STACKS as usize);
+        assert_eq!(stacks.len(), DEFAULT_STACKS as usize);
     }
 }

@@ -23,7 +23,7 @@ use crate::workspace::in_path;
 const COUNTS: [usize; 3] = [1, 100, 10_000];
 
 /// More than this is not asked of a program that reads all DWARF for each address.
-const MOST_OF_SLOW: usize = 100;
+const MAX_OF_SLOW: usize = 100;
 
 /// Data about an address, and the flags of flame-bpf, blazesym, addr2line and llvm-symbolizer.
 const MODES: [(&str, [&str; 4]); 3] = [
@@ -94,7 +94,7 @@ fn commands(
         ),
         ("blazesym", format!("'{itself}' {blazesym} '{path}'")),
     ];
-    if count <= MOST_OF_SLOW {
+    if count <= MAX_OF_SLOW {
         let addr2line = format!("addr2line --exe='{path}' {addr2line}");
         let llvm = format!("llvm-symbolizer --obj='{path}' {llvm}");
         commands.extend(bench.peer("addr2line", &addr2line));

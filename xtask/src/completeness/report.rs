@@ -43,7 +43,7 @@ pub(super) struct Shares {
 }
 
 /// One program.
-struct Row {
+struct ProgramRow {
     name: &'static str,
     /// The least share of its stacks that must go down to the root.
     target: f64,
@@ -53,7 +53,7 @@ struct Row {
 /// All programs.
 #[derive(Default)]
 pub(super) struct Report {
-    rows: Vec<Row>,
+    rows: Vec<ProgramRow>,
 }
 
 impl Outcome {
@@ -127,7 +127,7 @@ impl Shares {
 impl Report {
     /// One more program, and the least share of its stacks that must go down to the root.
     pub(super) fn add(&mut self, name: &'static str, target: f64, outcome: Outcome) {
-        self.rows.push(Row {
+        self.rows.push(ProgramRow {
             name,
             target,
             outcome,
@@ -151,7 +151,7 @@ impl fmt::Display for Report {
             "| program | samples | down to the root | top frame named | mean depth | the rest |"
         )?;
         writeln!(out, "| --- | ---: | ---: | ---: | ---: | --- |")?;
-        for Row { name, outcome, .. } in &self.rows {
+        for ProgramRow { name, outcome, .. } in &self.rows {
             match outcome {
                 Outcome::Profiled(shares) => writeln!(
                     out,

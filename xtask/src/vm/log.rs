@@ -40,7 +40,7 @@ pub(super) struct Verified {
 }
 
 /// Part of the log that the lines behind a mark belong to.
-enum Place {
+enum LogPart {
     Outside,
     Out,
     Errors,
@@ -50,7 +50,7 @@ impl Log {
     /// Reads the console's text; lines outside of the steps are the kernel's own, and passed over.
     pub(super) fn parse(text: &str) -> Self {
         let mut log = Self::default();
-        let mut place = Place::Outside;
+        let mut place = LogPart::Outside;
         for line in text.lines().map(|line| line.trim_end_matches('\r')) {
             if let Some(mark) = line.strip_prefix(MARK) {
                 place = log.mark(mark);
@@ -60,15 +60,15 @@ impl Log {
                 continue;
             };
             match place {
-                Place::Outside => (),
-                Place::Out => step.out.push(line.to_owned()),
-                Place::Errors => step.errors.push(line.to_owned()),
+                LogPart::Outside => (),
+                LogPart::Out => step.out.push(line.to_owned()),
+                LogPart::Errors => step.errors.push(line.to_owned()),
             }
         }
         log
     }
 
-    fn mark(&mut self, mark: &str) -> Place {
+    fn mark(&mut self, mark: &str) -> LogPart {
         match mark.split_once(' ').unwrap_or((mark, "")) {
             ("kernel", release) => self.kernel = Some(release.to_owned()),
             ("step", name) => {
@@ -76,9 +76,9 @@ impl Log {
                     name: name.to_owned(),
                     ..Step::default()
                 });
-                return Place::Out;
+                return LogPart::Out;
             }
-            ("errors", _) => return Place::Errors,
+            ("errors", _) => return LogPart::Errors,
             ("exit", code) => {
                 if let Some(step) = self.steps.last_mut() {
                     step.exit = code.parse().ok();
@@ -87,7 +87,7 @@ impl Log {
             ("end", _) => self.ended = true,
             _ => (),
         }
-        Place::Outside
+        LogPart::Outside
     }
 
     /// Every program that some step loaded, by name, with the most instructions that it took the verifier.

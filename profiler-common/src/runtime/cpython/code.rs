@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     intern::Hash,
-    runtime::{Encoding, FunctionInfo, Piece, Process, Strings, check_of},
+    runtime::{Encoding, FunctionInfo, Process, RemoteString, Strings, check_of},
 };
 
 impl FunctionInfo for CPython {
@@ -35,7 +35,7 @@ impl FunctionInfo for CPython {
             name
         };
         Some(Strings {
-            owner: Piece::default(),
+            owner: RemoteString::default(),
             name: string(process, name).unwrap_or_default(),
             file: string(process, file).unwrap_or_default(),
             first_line: first_line(process, function)?,
@@ -177,7 +177,7 @@ const _: () = assert!(STRING_LENGTH + TAIL_BYTES <= SMALLEST_HEADER);
 
 /// Where a string's characters are.
 #[inline(always)]
-fn string(process: &impl Process, address: u64) -> Option<Piece> {
+fn string(process: &impl Process, address: u64) -> Option<RemoteString> {
     let head = address.wrapping_add(process.descriptor(at::HEAD_MORE));
     let [length, _, state] = process.read(head.wrapping_add(STRING_LENGTH))?;
     let (width, is_compact, is_ascii) = (state >> 2 & 7, state >> 5 & 1, state >> 6 & 1);
@@ -196,7 +196,11 @@ fn string(process: &impl Process, address: u64) -> Option<Piece> {
         _ => Encoding::Latin1,
     };
     let address = address.wrapping_add(place);
-    Some(Piece::new(address, (length * width) as u32, encoding))
+    Some(RemoteString::new(
+        address,
+        (length * width) as u32,
+        encoding,
+    ))
 }
 
 const _: () = assert!(STRING_STATE == STRING_LENGTH + 16);

@@ -8,7 +8,7 @@ extern crate std;
 use super::{CPython, FREE_THREADED_HEAD, Shape, at};
 use crate::runtime::{
     Described as _, Encoding, FunctionInfo as _, NativeFrame,
-    memory::{Recorded, Shown, walk},
+    memory::{NativeEntry, Recorded, walk},
     testing::{assert_distinct, extent, function},
 };
 use std::{vec, vec::Vec};
@@ -207,11 +207,11 @@ fn frames_of_3_8_go_one_to_each_native_frame_of_the_loop() {
         shown,
         [
             function(0xa000, 6),
-            Shown::Native(0),
-            Shown::Native(1),
+            NativeEntry::Native(0),
+            NativeEntry::Native(1),
             function(0xb000, 6),
-            Shown::Native(2),
-            Shown::Native(3)
+            NativeEntry::Native(2),
+            NativeEntry::Native(3)
         ]
     );
 }
@@ -234,12 +234,12 @@ fn frames_of_3_10_belong_where_their_cframes_lie() {
     assert_eq!(
         shown,
         [
-            Shown::Native(0),
+            NativeEntry::Native(0),
             function(0xa000, 12),
-            Shown::Native(1),
-            Shown::Native(2),
+            NativeEntry::Native(1),
+            NativeEntry::Native(2),
             function(0xb000, 12),
-            Shown::Native(3)
+            NativeEntry::Native(3)
         ]
     );
 }
@@ -268,14 +268,14 @@ fn levels_of_3_11_belong_where_their_cframes_lie() {
     assert_eq!(
         walk::<CPython>(&process, &stack, false),
         [
-            Shown::Native(0),
+            NativeEntry::Native(0),
             function(0xa000, 10),
             function(0xb000, 10),
-            Shown::Native(1),
-            Shown::Native(2),
+            NativeEntry::Native(1),
+            NativeEntry::Native(2),
             function(0xc000, 10),
-            Shown::Native(3),
-            Shown::Native(4),
+            NativeEntry::Native(3),
+            NativeEntry::Native(4),
         ]
     );
 }
@@ -292,7 +292,13 @@ fn a_broken_native_walk_still_shows_the_rest_of_the_chain() {
     let shown = walk::<CPython>(&process, &stack[..2], true);
     assert_eq!(
         shown,
-        [Shown::Native(0), all[0], all[1], Shown::Native(1), all[2]]
+        [
+            NativeEntry::Native(0),
+            all[0],
+            all[1],
+            NativeEntry::Native(1),
+            all[2]
+        ]
     );
 }
 
@@ -309,7 +315,11 @@ fn what_is_left_of_another_call_is_shown_as_no_frame() {
     assert!(!shown.contains(&function(0xd000, 10)), "{shown:?}");
     assert_eq!(
         shown[..3],
-        [Shown::Native(0), function(0xa000, 10), function(0xb000, 10)]
+        [
+            NativeEntry::Native(0),
+            function(0xa000, 10),
+            function(0xb000, 10)
+        ]
     );
     // And so where nothing can be read there.
     process.words(newest + 8, &[0xdead_0000, inner]);
@@ -336,12 +346,12 @@ fn an_entry_frame_of_3_12_ends_its_level() {
     assert_eq!(
         walk::<CPython>(&process, &stack, false),
         [
-            Shown::Native(0),
+            NativeEntry::Native(0),
             function(0xa000, 10),
-            Shown::Native(1),
-            Shown::Native(2),
+            NativeEntry::Native(1),
+            NativeEntry::Native(2),
             function(0xb000, 10),
-            Shown::Native(3),
+            NativeEntry::Native(3),
         ]
     );
 }
@@ -366,12 +376,12 @@ fn two_levels_of_3_13() -> (Recorded, Vec<NativeFrame>) {
 fn levels_of_3_13_belong_where_their_entry_frames_lie() {
     let (mut process, stack) = two_levels_of_3_13();
     let expected = [
-        Shown::Native(0),
+        NativeEntry::Native(0),
         function(0xa000, 10),
-        Shown::Native(1),
-        Shown::Native(2),
+        NativeEntry::Native(1),
+        NativeEntry::Native(2),
         function(0xb000, 10),
-        Shown::Native(3),
+        NativeEntry::Native(3),
     ];
     assert_eq!(walk::<CPython>(&process, &stack, false), expected);
     // The same with and without knowing where the loop's code is, right or wrong.
@@ -382,7 +392,11 @@ fn levels_of_3_13_belong_where_their_entry_frames_lie() {
         if first == 0x4000 {
             assert_eq!(shown, expected);
         } else {
-            assert!(shown.iter().all(|shown| matches!(shown, Shown::Native(_))));
+            assert!(
+                shown
+                    .iter()
+                    .all(|shown| matches!(shown, NativeEntry::Native(_)))
+            );
         }
     }
     let rest = walk::<CPython>(&process, &stack[..1], true);
@@ -405,7 +419,7 @@ fn memory_that_is_no_code_object_is_no_function() {
     process.words(0xb000 + 8, &[0x1234]);
     let shown = walk::<CPython>(&process, &stack, false);
     assert!(!shown.contains(&function(0xb000, 10)), "{shown:?}");
-    assert!(shown.contains(&Shown::Broken), "{shown:?}");
+    assert!(shown.contains(&NativeEntry::Broken), "{shown:?}");
     assert!(shown.contains(&function(0xc000, 10)), "{shown:?}");
 }
 
@@ -413,7 +427,7 @@ fn memory_that_is_no_code_object_is_no_function() {
 fn a_thread_without_python_has_no_chain() {
     let (mut process, stack) = two_levels_of_3_11();
     process.words(THREAD + 0x310 + 2 * 16 + 8, &[0]);
-    let only_native: Vec<Shown> = (0..stack.len()).map(Shown::Native).collect();
+    let only_native: Vec<NativeEntry> = (0..stack.len()).map(NativeEntry::Native).collect();
     assert_eq!(walk::<CPython>(&process, &stack, true), only_native);
     // Nor has one before the runtime has made its key.
     let (mut process, stack) = two_levels_of_3_11();
@@ -548,7 +562,7 @@ fn a_frame_of_a_function_that_the_walk_has_met_takes_one_read() {
         let stack = natives(&std::vec![64; codes.len() + 1]);
         let shown = walk::<CPython>(&process, &stack, false);
         let functions = shown.iter().filter_map(|shown| match shown {
-            Shown::Function { function, .. } => Some(*function),
+            NativeEntry::Function { function, .. } => Some(*function),
             _ => None,
         });
         assert_eq!(functions.collect::<Vec<_>>(), codes);

@@ -4,9 +4,9 @@ use super::layout::{COMPILED_NAME, HEAPS, INTERPRETER, INTERPRETER_NAME, Offsets
 use crate::runtime::{COMPILED, Process};
 
 /// So often a map of segments leads back, at most.
-const MOST_STEPS: u32 = 6;
+const MAX_STEPS: u32 = 6;
 /// Bytes of the interpreter, at most. That of Java 17 has 95 KiB.
-const MOST_INTERPRETER: u64 = 4 << 20;
+const MAX_INTERPRETER: u64 = 4 << 20;
 /// A segment in which nothing is.
 const FREE: u8 = 0xff;
 
@@ -195,7 +195,7 @@ fn blob_in(process: &impl Process, address: u64) -> Option<u64> {
     let known = process.remembered(INTERPRETER);
     let into = address.wrapping_sub(known);
     if known != 0
-        && into < MOST_INTERPRETER
+        && into < MAX_INTERPRETER
         && fetch(process, known)
         && covers(process, into >> bits)
     {
@@ -208,7 +208,7 @@ fn blob_in(process: &impl Process, address: u64) -> Option<u64> {
     }
     let segment = address.wrapping_sub(low) >> bits;
     let mut first = segment;
-    for _ in 0..MOST_STEPS {
+    for _ in 0..MAX_STEPS {
         let [bytes] = process.read::<1>(segments.wrapping_add(first).wrapping_sub(7))?;
         match (bytes >> 56) as u8 {
             FREE => return None,

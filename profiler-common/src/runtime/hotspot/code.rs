@@ -176,7 +176,7 @@ fn stub_caller(process: &impl Process, frame: &Frame) -> Option<Frame> {
 }
 
 /// Bytes of a method's bytecodes, at most (JVM Specification, section 4.7.3).
-const MOST_BYTECODES: u64 = 1 << 16;
+const MAX_BYTECODES: u64 = 1 << 16;
 
 /// Whether a frame is of the stub with which C++ enters Java.
 #[inline(always)]
@@ -204,7 +204,7 @@ fn interpreted(process: &impl Process, frame: &Frame) -> Option<ChainFrame> {
     let first = constant.wrapping_add(Offsets::const_method_bytes(process));
     let position = bytecode.wrapping_sub(first);
     // Before it has made its frame, the register has something else.
-    (position < MOST_BYTECODES).then_some(ChainFrame {
+    (position < MAX_BYTECODES).then_some(ChainFrame {
         function: method,
         check: method_check(constant),
         position: position as u32,

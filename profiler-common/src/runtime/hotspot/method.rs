@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     intern::Hash,
-    runtime::{COMPILED, Encoding, FunctionInfo, Piece, Process, Strings, check_of},
+    runtime::{COMPILED, Encoding, FunctionInfo, Process, RemoteString, Strings, check_of},
     walk::is_user_address,
 };
 
@@ -59,7 +59,7 @@ impl FunctionInfo for HotSpot {
             name: symbol(name)?,
             // Number zero is no constant.
             file: if file & 0xffff == 0 {
-                Piece::default()
+                RemoteString::default()
             } else {
                 symbol(file).unwrap_or_default()
             },
@@ -85,19 +85,19 @@ pub(super) fn compiled_check(blob: &Blob) -> u32 {
 #[inline(always)]
 fn stub(blob: &Blob) -> Strings {
     Strings {
-        name: Piece::new(blob.name, 0, Encoding::CString),
+        name: RemoteString::new(blob.name, 0, Encoding::CString),
         ..Strings::default()
     }
 }
 
 /// Where the characters of a `Symbol` are.
 #[inline(always)]
-fn piece(process: &impl Process, symbol: u64) -> Option<Piece> {
+fn piece(process: &impl Process, symbol: u64) -> Option<RemoteString> {
     if !is_user_address(symbol) {
         return None;
     }
     let [length] = process.read(symbol.wrapping_add(Offsets::symbol_length(process)))?;
-    Some(Piece::new(
+    Some(RemoteString::new(
         symbol.wrapping_add(Offsets::symbol_body(process)),
         length as u32 & 0xffff,
         Encoding::Bytes,

@@ -46,13 +46,13 @@ pub mod at {
     /// The first of these.
     pub const FIRST_SITE: usize = 23;
     /// The highest word in use.
-    pub const LAST: usize = FIRST_SITE + super::MOST_SITES - 1;
+    pub const LAST: usize = FIRST_SITE + super::MAX_SITES - 1;
 }
 
 const _: () = assert!(at::LAST < DESCRIPTOR_WORDS);
 
 /// The most places that a descriptor can say the loop is called from.
-pub const MOST_SITES: usize = 41;
+pub const MAX_SITES: usize = 41;
 
 /// The word that says of an address that the loop returns to that the `lua_State` is so many bytes, a multiple of eight, from
 /// the stack pointer behind the return; or if `is_by_fp`, from the frame

@@ -6,7 +6,7 @@
 
 use super::{
     call::Call,
-    layout::{MOST_SITES, STATE, STATE_NEWEST, STATE_TYPE, at, word},
+    layout::{MAX_SITES, STATE, STATE_NEWEST, STATE_TYPE, at, word},
 };
 use crate::runtime::{Cursor, NativeFrame, Process, arch::lua::FIRST_ARGUMENT};
 use core::hint::black_box;
@@ -77,7 +77,7 @@ fn saved_state(process: &impl Process, caller_sp: u64) -> Option<u64> {
     let returns_to = returns_to.wrapping_sub(process.bias());
     let sites = process.descriptor(at::SITES);
     let mut found = 0;
-    for place in 0..MOST_SITES {
+    for place in 0..MAX_SITES {
         // Hidden from the compiler, which would count by the number of sites, of which the verifier knows nothing.
         let place = black_box(place);
         if place as u64 >= sites {

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     intern::Hash,
-    runtime::{Encoding, FunctionInfo, Piece, Process, Strings, check_of},
+    runtime::{Encoding, FunctionInfo, Process, RemoteString, Strings, check_of},
 };
 
 /// The longest string that is believed, in bytes.
@@ -100,9 +100,9 @@ impl FunctionInfo for LuaJit {
             _ => MAX_TEXT,
         };
         Some(Strings {
-            owner: Piece::default(),
-            name: Piece::default(),
-            file: Piece::new(
+            owner: RemoteString::default(),
+            name: RemoteString::default(),
+            file: RemoteString::new(
                 bytes,
                 if length < most { length } else { most } as u32,
                 Encoding::Bytes,

@@ -197,19 +197,19 @@ fn find_level(process: &impl Process, cursor: &impl Cursor) -> bool {
 /// The next frame. At the end of a level, whether another comes next is not looked at.
 #[inline(always)]
 fn next(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
-    let mut found = Found::Nothing;
+    let mut found = NextContext::Nothing;
     // The result is handled behind the loop: the verifier goes through a loop's body at each turn.
     for _ in 0..PASSED {
         found = pass(process, cursor);
-        if found != Found::Nothing {
+        if found != NextContext::Nothing {
             break;
         }
     }
     match found {
-        Found::Nothing => ChainFrame::none(0),
-        Found::EndOfStack => end_of_stack(process, cursor),
-        Found::Broken => ChainFrame::broken(),
-        Found::Function => {
+        NextContext::Nothing => ChainFrame::none(0),
+        NextContext::EndOfStack => end_of_stack(process, cursor),
+        NextContext::Broken => ChainFrame::broken(),
+        NextContext::Function => {
             let context = Context::fetched(process);
             if context.is_sub() {
                 sub(process, cursor, &context)
@@ -217,14 +217,14 @@ fn next(process: &impl Process, cursor: &impl Cursor) -> ChainFrame {
                 code(process, cursor, &context)
             }
         }
-        Found::EndOfLevel => ChainFrame::none(ChainFrame::LEVEL_ENDS),
+        NextContext::EndOfLevel => ChainFrame::none(ChainFrame::LEVEL_ENDS),
     }
 }
 
 /// Kind of the next context.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
-enum Found {
+enum NextContext {
     /// One without a function.
     Nothing,
     /// There is none: the stack ends.
@@ -239,34 +239,34 @@ enum Found {
 
 /// Passes the next context.
 #[inline(always)]
-fn pass(process: &impl Process, cursor: &impl Cursor) -> Found {
+fn pass(process: &impl Process, cursor: &impl Cursor) -> NextContext {
     let left = cursor.get(word::LEFT);
     if left == 0 {
-        return Found::EndOfStack;
+        return NextContext::EndOfStack;
     }
     let left = left.wrapping_sub(1);
     cursor.set(word::LEFT, left);
     let Some(context) = Context::read(process, cursor.get(word::CONTEXTS), left) else {
-        return Found::Broken;
+        return NextContext::Broken;
     };
     if context.is_sub() {
-        return Found::Function;
+        return NextContext::Function;
     }
     if context.is_eval() {
         if !context.is_called_from_c() {
             cursor.set(word::TOP_ENV, context.top_env);
         }
         if !context.is_block() {
-            return Found::Function;
+            return NextContext::Function;
         }
     }
     if left == 0 && cursor.get(word::PREVIOUS) != 0 && !context.is_substitution() {
         cursor.set(word::STATEMENT, context.statement);
     }
     if context.is_deferred() {
-        return Found::EndOfLevel;
+        return NextContext::EndOfLevel;
     }
-    Found::Nothing
+    NextContext::Nothing
 }
 
 /// The code of the main program's file, at the end of the oldest stack; otherwise the level only ends.

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     intern::Hash,
-    runtime::{Encoding, FUNCTION_BITS, FunctionInfo, Piece, Process, Strings, check_of},
+    runtime::{Encoding, FUNCTION_BITS, FunctionInfo, Process, RemoteString, Strings, check_of},
 };
 
 /// In a function's key: it is no sub, but the code of the file whose name is there.
@@ -132,7 +132,11 @@ impl FunctionInfo for Perl {
             let text = c_string(name);
             let is_eval = word & EVAL_MASK == EVAL;
             return Some(Strings {
-                name: if is_eval { text } else { Piece::default() },
+                name: if is_eval {
+                    text
+                } else {
+                    RemoteString::default()
+                },
                 file: text,
                 first_line: 1,
                 ..Strings::default()
@@ -205,13 +209,13 @@ fn effective(process: &impl Process, sub: &Sub) -> Option<(u64, u64)> {
 }
 
 #[inline(always)]
-fn c_string(address: u64) -> Piece {
-    Piece::new(address, 0, Encoding::CString)
+fn c_string(address: u64) -> RemoteString {
+    RemoteString::new(address, 0, Encoding::CString)
 }
 
 /// The name of a package.
 #[inline(always)]
-fn stash_name(process: &impl Process, stash: u64) -> Option<Piece> {
+fn stash_name(process: &impl Process, stash: u64) -> Option<RemoteString> {
     let (kind, flags, body) = head(process, stash)?;
     if kind != HASH || flags & HAS_NAME == 0 {
         return None;
@@ -229,7 +233,7 @@ fn stash_name(process: &impl Process, stash: u64) -> Option<Piece> {
 
 /// The text of a `HEK`, whose flags are behind it.
 #[inline(always)]
-fn text_of(process: &impl Process, name: u64) -> Option<Piece> {
+fn text_of(process: &impl Process, name: u64) -> Option<RemoteString> {
     if name == 0 {
         return None;
     }
@@ -248,5 +252,5 @@ fn text_of(process: &impl Process, name: u64) -> Option<Piece> {
     } else {
         Encoding::Latin1
     };
-    Some(Piece::new(bytes, length, encoding))
+    Some(RemoteString::new(bytes, length, encoding))
 }

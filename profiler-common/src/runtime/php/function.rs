@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     intern::Hash,
-    runtime::{Encoding, FunctionInfo, Piece, Process, Strings, check_of},
+    runtime::{Encoding, FunctionInfo, Process, RemoteString, Strings, check_of},
 };
 
 /// The longest string that is believed, in bytes.
@@ -184,12 +184,12 @@ pub(super) fn mark_of(process: &impl Process, string: u64) -> Option<u64> {
 
 /// Where the bytes of a string are; none if there is no string that can be believed.
 #[inline(always)]
-fn string(process: &impl Process, string: u64) -> Option<Piece> {
+fn string(process: &impl Process, string: u64) -> Option<RemoteString> {
     if string == 0 {
         return None;
     }
     let [_, length] = process.read(string.wrapping_add(STRING_HASH))?;
-    (length <= MAX_STRING).then_some(Piece::new(
+    (length <= MAX_STRING).then_some(RemoteString::new(
         string.wrapping_add(STRING_BYTES),
         length as u32,
         Encoding::Bytes,

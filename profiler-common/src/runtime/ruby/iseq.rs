@@ -3,7 +3,7 @@
 use super::layout::{ARRAY, ARRAY_EMBEDDED, Length, NOT_EMBEDDED, STRING, TYPE, at, body};
 use crate::{
     intern::Hash,
-    runtime::{Encoding, Piece, Process, Strings, check_of},
+    runtime::{Encoding, Process, RemoteString, Strings, check_of},
 };
 
 /// The longest string that is believed, in bytes.
@@ -19,7 +19,7 @@ pub(super) fn strings(process: &impl Process, body: u64) -> Option<Strings> {
     }
     let (path, label) = (process.fetched(body::PATH), process.fetched(body::LABEL));
     Some(Strings {
-        owner: Piece::default(),
+        owner: RemoteString::default(),
         first_line: first_line(process)?,
         name: string(process, label).unwrap_or_default(),
         file: file(process, path).unwrap_or_default(),
@@ -89,7 +89,7 @@ pub(super) fn check_fetched(process: &impl Process) -> Option<u32> {
 
 /// The path, or the first of an array: the path as it was given, and in full.
 #[inline(always)]
-fn file(process: &impl Process, path: u64) -> Option<Piece> {
+fn file(process: &impl Process, path: u64) -> Option<RemoteString> {
     let [flags, _, first, _, second] = process.read(path)?;
     if flags & TYPE != ARRAY {
         return string(process, path);
@@ -104,7 +104,7 @@ fn file(process: &impl Process, path: u64) -> Option<Piece> {
 
 /// Where the bytes of a string are.
 #[inline(always)]
-pub(super) fn string(process: &impl Process, string: u64) -> Option<Piece> {
+pub(super) fn string(process: &impl Process, string: u64) -> Option<RemoteString> {
     let [flags, _, length, bytes] = process.read(string)?;
     if flags & TYPE != STRING {
         return None;
@@ -116,7 +116,7 @@ pub(super) fn string(process: &impl Process, string: u64) -> Option<Piece> {
     } else {
         (string.wrapping_add(16), length_embedded(flags))
     };
-    (length <= MAX_STRING).then_some(Piece::new(address, length as u32, Encoding::Bytes))
+    (length <= MAX_STRING).then_some(RemoteString::new(address, length as u32, Encoding::Bytes))
 }
 
 /// Whether strings have their length in front of what follows it.

@@ -14,12 +14,12 @@ use super::{
         SINGLETON, SPECIAL_VARIABLES, TABLE_BOUND, TYPE, VARIABLES, at,
     },
 };
-use crate::runtime::{FUNCTION_BITS, FunctionInfo, Piece, Process, Strings};
+use crate::runtime::{FUNCTION_BITS, FunctionInfo, Process, RemoteString, Strings};
 
 /// The most blocks within each other that are left to come to their method.
-const MOST_BLOCKS: usize = 5;
+const MAX_BLOCKS: usize = 5;
 /// How many variables of a class are looked at.
-const MOST_VARIABLES: usize = 4;
+const MAX_VARIABLES: usize = 4;
 
 impl FunctionInfo for Ruby {
     const OWN_FRAME: Option<usize> = Some(word::SHOWN);
@@ -41,7 +41,7 @@ impl FunctionInfo for Ruby {
 
     /// The path of a method's class or module, and 1 if the method is one of the class itself.
     #[inline(always)]
-    fn owner(process: &impl Process, body: u64, frame: u64) -> Option<(Piece, u64)> {
+    fn owner(process: &impl Process, body: u64, frame: u64) -> Option<(RemoteString, u64)> {
         let class_path = process.descriptor(at::CLASS_PATH);
         if class_path == ClassPath::Unknown as u64 || frame == 0 {
             return None;
@@ -81,7 +81,7 @@ impl FunctionInfo for Ruby {
 #[inline(always)]
 fn method_entry(process: &impl Process, environment: u64) -> Option<[u64; 5]> {
     let mut environment = environment;
-    for _ in 0..MOST_BLOCKS {
+    for _ in 0..MAX_BLOCKS {
         let [entry, previous, flags] = process.read(environment.wrapping_sub(16))?;
         if flags & LOCAL != 0 {
             return read_entry(process, entry);
@@ -150,7 +150,7 @@ fn path_among_variables(process: &impl Process, class: u64) -> Option<u64> {
     }
     let (bound, entries) = variables(process, class)?;
     let mut entry = entries;
-    for place in 0..MOST_VARIABLES as u64 {
+    for place in 0..MAX_VARIABLES as u64 {
         if place >= bound {
             return None;
         }

@@ -10,7 +10,7 @@ use super::{
     scope::Scope,
     string::{is_string, piece},
 };
-use crate::runtime::{COMPILED, ChainFrame, FunctionInfo, Piece, Process, Strings};
+use crate::runtime::{COMPILED, ChainFrame, FunctionInfo, Process, RemoteString, Strings};
 
 /// The number of the literal of what is in no script: builtins and functions of C++ (`kInvalidInfoId`).
 const NO_LITERAL: u32 = u32::MAX;
@@ -133,12 +133,12 @@ impl Shared {
         let (name, is_whole) = self
             .name(process)
             .and_then(|name| piece(process, name))
-            .unwrap_or((Piece::default(), true));
+            .unwrap_or((RemoteString::default(), true));
         let [file] = process.read(self.script.wrapping_add(SCRIPT_NAME))?;
         let (file, _) = piece(process, file).unwrap_or_default();
         let more = if is_whole { 0 } else { NAME_GOES_ON };
         Some(Strings {
-            owner: Piece::default(),
+            owner: RemoteString::default(),
             name,
             file,
             first_line: 0,

@@ -2,7 +2,7 @@
 
 use super::layout::{address_of, integer, is_object, type_of_map};
 use crate::{
-    runtime::{Encoding, Piece},
+    runtime::{Encoding, RemoteString},
     walk::Memory,
 };
 
@@ -32,7 +32,7 @@ const CONTENTS: u64 = 16;
 const MORE: u64 = 24;
 
 /// How often a string refers to another before it counts as none.
-const MOST_REFERENCES: u32 = 3;
+const MAX_REFERENCES: u32 = 3;
 
 /// Whether a word refers to a string.
 #[inline(always)]
@@ -47,9 +47,9 @@ pub(super) fn is_string(memory: &impl Memory, word: u64) -> bool {
 /// Where the characters of a string lie that a word refers to, and whether these are all: of two strings that were not put together
 /// yet, it is the first alone.
 #[inline(always)]
-pub(super) fn piece(memory: &impl Memory, word: u64) -> Option<(Piece, bool)> {
+pub(super) fn piece(memory: &impl Memory, word: u64) -> Option<(RemoteString, bool)> {
     let (mut word, mut skipped, mut length, mut is_whole) = (word, 0, u64::MAX, true);
-    for _ in 0..MOST_REFERENCES {
+    for _ in 0..MAX_REFERENCES {
         if !is_object(word) {
             return None;
         }
@@ -86,7 +86,7 @@ pub(super) fn piece(memory: &impl Memory, word: u64) -> Option<(Piece, bool)> {
         } else {
             Encoding::Ucs2
         };
-        let piece = Piece::new(address, length.wrapping_mul(width) as u32, encoding);
+        let piece = RemoteString::new(address, length.wrapping_mul(width) as u32, encoding);
         return Some((piece, is_whole));
     }
     None

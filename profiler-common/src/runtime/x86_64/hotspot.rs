@@ -41,7 +41,7 @@ const BARRIER: u64 = 0x7f_8141;
 const BARRIER_FAR: u64 = 0xbf_8141;
 
 /// Instructions that are looked at behind the end of a frame.
-const MOST_AHEAD: u32 = 4;
+const MAX_AHEAD: u32 = 4;
 
 /// Beside the place of a return address: the caller's frame pointer is in the register.
 pub(in crate::runtime) const FP_IN_REGISTER: u64 = 1;
@@ -77,7 +77,7 @@ pub(in crate::runtime) fn without_frame(
         };
     }
     let (mut place, mut sp) = (frame.ip, nowhere);
-    for _ in 0..MOST_AHEAD {
+    for _ in 0..MAX_AHEAD {
         let Some([bytes]) = process.read::<1>(place) else {
             return 0;
         };

@@ -94,8 +94,8 @@ fn labels_are_dropped_and_renamed_by_names_that_there_are() {
 #[test]
 fn a_service_records_the_machine_rarely_and_in_short_windows() {
     let plan = planned("service --otlp http://a", "", &[]).unwrap();
-    assert_eq!(plan.events[0].sampling, Sampling::Frequency(USUAL_HZ));
-    assert_eq!(plan.service.unwrap().interval, USUAL_INTERVAL);
+    assert_eq!(plan.events[0].sampling, Sampling::Frequency(DEFAULT_HZ));
+    assert_eq!(plan.service.unwrap().interval, DEFAULT_INTERVAL);
     assert_eq!((plan.duration, plan.window), (None, None));
     assert!(plan.events[0].outputs.is_empty());
     let plan = planned("service --otlp http://a -F 49 --window 1m", "", &[]).unwrap();
@@ -112,7 +112,7 @@ fn a_service_records_waits_beside_samples_or_alone_and_calls() {
     };
     assert_eq!(
         recorded("--with-off-cpu"),
-        (2, "sample", Some(USUAL_WAIT_PERIOD))
+        (2, "sample", Some(DEFAULT_WAIT_PERIOD))
     );
     let ms = Duration::from_millis;
     let said = recorded("--with-off-cpu --switch-sample 1ms");
@@ -150,7 +150,7 @@ fn a_store_is_a_destination_with_limits() {
     let (_, limits) = of_file.service.unwrap().store.unwrap();
     assert_eq!(
         (limits.bytes >> 20, limits.age),
-        (u64::from(USUAL_STORE_MIB), 3 * HOUR)
+        (u64::from(DEFAULT_STORE_MIB), 3 * HOUR)
     );
     for line in [
         "service --otlp http://a --store-size 1",

@@ -9,7 +9,7 @@ use super::padding::{ALIGNMENT, is_padding};
 pub(in crate::code) const INT3: u8 = 0xcc;
 
 /// Functions begin at multiples of this, at most: so much stands before them to fill up.
-const MOST_FILLING: usize = 64;
+const MAX_FILLING: usize = 64;
 
 /// A sign that a function begins at a place, the best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,7 +88,7 @@ fn follows_nops(code: &[u8], at: usize, is_end: impl Fn(&[u8]) -> bool) -> bool 
     if !may_be_filling || behind.first().is_none_or(|&first| first == INT3) {
         return false;
     }
-    (1..MOST_FILLING).any(|filling| {
+    (1..MAX_FILLING).any(|filling| {
         before.len() > filling
             && is_end(&before[..before.len() - filling])
             && is_padding(&before[before.len() - filling..], 0)

@@ -20,10 +20,10 @@ mod simulation;
 mod student;
 
 /// Recordings with fewer windows say nothing of how much they vary.
-pub const LEAST_WINDOWS: usize = 10;
+pub const MIN_WINDOWS: usize = 10;
 
 /// Below so many samples on both sides together nothing is tested.
-pub const LEAST_SAMPLES: u64 = 10;
+pub const MIN_SAMPLES: u64 = 10;
 
 /// The share of false discoveries that is accepted, and one less the level of intervals.
 pub const ALPHA: f64 = 0.05;

@@ -4,16 +4,16 @@
 //! their variance says little: one of seconds among thousands of microseconds decides it.
 //! Never: another answer for the same windows; the seed is fixed.
 
-use super::LEAST_WINDOWS;
+use super::MIN_WINDOWS;
 use super::series::{Group, Series};
 use fastrand::Rng;
 use std::cell::RefCell;
 
 const SEED: u64 = 0x666c_616d_6562_7066;
 /// At least so many mixtures are there to be tried.
-const LEAST: usize = 10_000;
+const MIN: usize = 10_000;
 /// At most, since each takes memory.
-const MOST: usize = 200_000;
+const MAX: usize = 200_000;
 /// After so many mixtures that differ at least as much, it is known well enough how probable that is.
 const ENOUGH: usize = 50;
 /// Windows of both sides may differ so much in length and still be mixed.
@@ -46,7 +46,7 @@ impl Permutations {
         (groups.iter().all(|groups| groups.len() >= 2)).then(|| Self {
             groups,
             // Enough for the smallest probability that can decide among so many tests.
-            most: (tests.saturating_mul(40)).clamp(LEAST, MOST),
+            most: (tests.saturating_mul(40)).clamp(MIN, MAX),
             mixtures: RefCell::new(Mixtures {
                 rng: Rng::with_seed(SEED),
                 order: (0..windows).collect(),
@@ -104,7 +104,7 @@ impl Mixtures {
 /// Windows of both sides that are as long as each other, put together where they were not.
 fn alike(before: &Series, after: &Series) -> [Vec<Group>; 2] {
     let (a, b) = (before.usual(), after.usual());
-    let most = |series: &Series| (series.windows() / LEAST_WINDOWS).max(1);
+    let most = |series: &Series| (series.windows() / MIN_WINDOWS).max(1);
     let mut best = (f64::INFINITY, 1, 1);
     for i in 1..=most(before) {
         for j in 1..=most(after) {

@@ -3,7 +3,7 @@
 //! In: for each recording of a side what each window's values are divided by: the weight of everything in it, or its
 //! seconds. Out: groups of neighbours, for each length that leaves enough of them. Windows without any are left out.
 
-use super::LEAST_WINDOWS;
+use super::MIN_WINDOWS;
 use std::ops::Range;
 
 /// One side: recordings one behind the other, each in windows.
@@ -44,7 +44,7 @@ impl Series {
         let mut together = 1;
         loop {
             let groups = series.groups(together);
-            if together > 1 && groups.len() < LEAST_WINDOWS {
+            if together > 1 && groups.len() < MIN_WINDOWS {
                 break;
             }
             series.lengths.push(groups);
@@ -112,7 +112,7 @@ impl Series {
         };
         self.recordings
             .iter()
-            .all(|windows| said(windows) >= LEAST_WINDOWS)
+            .all(|windows| said(windows) >= MIN_WINDOWS)
     }
 
     /// The sum of what values are divided by.

@@ -11,7 +11,7 @@ use super::estimate::{Measure, Sides, Thing};
 use super::family::Family;
 use super::permutation::Permutations;
 use super::series::Series;
-use super::{ALPHA, LEAST_SAMPLES};
+use super::{ALPHA, MIN_SAMPLES};
 use program::{
     Chance, FRAMES, INDEPENDENT, KINDS, LEAVES, PLAIN, PROGRAMS, Program, Recording, SECONDS,
     SHORT, WINDOWS, frames, record, world,
@@ -46,7 +46,7 @@ fn compared(recordings: [&[Recording]; 2]) -> Vec<Option<(bool, bool, f64)>> {
                 values: [&values[0], &values[1]],
                 samples,
             });
-            (samples[0] + samples[1] >= LEAST_SAMPLES).then_some(estimate)
+            (samples[0] + samples[1] >= MIN_SAMPLES).then_some(estimate)
         })
         .collect();
     let p: Vec<f64> = estimates

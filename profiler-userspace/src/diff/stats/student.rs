@@ -3,10 +3,10 @@
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
 /// More degrees of freedom make no difference, and the distribution's functions no more precise.
-const MOST_FREEDOM: f64 = 1e6;
+const MAX_FREEDOM: f64 = 1e6;
 
 fn with(freedom: f64) -> StudentsT {
-    let freedom = freedom.clamp(1.0, MOST_FREEDOM);
+    let freedom = freedom.clamp(1.0, MAX_FREEDOM);
     StudentsT::new(0.0, 1.0, freedom).expect("a scale of one and some freedom")
 }
 

@@ -40,7 +40,7 @@ pub(super) struct RowStack {
 }
 
 /// A frame of the profile.
-struct Known {
+struct ProfileFrame {
     kind: FrameKind,
     line: Line,
     place: Location,
@@ -52,7 +52,7 @@ struct Known {
 #[derive(Default)]
 pub(super) struct Parts {
     frames: HashMap<(Raw, FrameKind), u32>,
-    known: Vec<Known>,
+    known: Vec<ProfileFrame>,
     /// Frames with others in them, from the outermost on.
     joined: HashMap<Box<[u32]>, LocationIndex>,
     owners: HashMap<RawOwner, LabelsIndex>,
@@ -228,7 +228,7 @@ impl Parts {
         });
         let number = u32::try_from(self.known.len()).expect("fewer than 2^32 frames");
         self.bytes += 512;
-        self.known.push(Known {
+        self.known.push(ProfileFrame {
             kind,
             line: Line { function, line },
             place: Location::new(mapping, 0, kind, Default::default()),

@@ -6,7 +6,7 @@ use super::BATCH_ROWS;
 use super::columns::{Cells, Column, Table, Texts};
 use super::group::needed;
 use crate::clock::shown;
-use crate::input::{Error, Wanted};
+use crate::input::{Error, ReadOptions};
 use crate::parquet_schema::{EventFacts, Facts, KEY};
 use crate::profile::{Unit, Window, WindowIndex, WindowTotals};
 use crate::text::number::counted;
@@ -115,7 +115,7 @@ impl Survey {
     }
 
     /// The windows that are wanted.
-    pub(super) fn windows(&self, wanted: &Wanted<'_>) -> Result<Windows, Error> {
+    pub(super) fn windows(&self, options: &ReadOptions<'_>) -> Result<Windows, Error> {
         if self.windows.is_empty() && self.is_asked {
             let events: Vec<&str> = self.events.iter().map(String::as_str).collect();
             let problem = format!("it has no `{}`; it has {}", self.event, events.join(", "));
@@ -124,7 +124,7 @@ impl Survey {
         let mut all: Vec<Raw> = self.windows.iter().copied().collect();
         all.sort_unstable();
         let (first, last) = (all.first(), all.last());
-        if let Some(time) = wanted.time {
+        if let Some(time) = options.time {
             let began = first.and_then(|(began, _)| *began);
             let began = began.ok_or_else(|| {
                 let problem = "nothing says when its samples were taken; leave --from and --to out";
@@ -143,7 +143,7 @@ impl Survey {
                 )));
             }
         }
-        Ok(Windows::new(&all, self.windows.len(), wanted.windows))
+        Ok(Windows::new(&all, self.windows.len(), options.windows))
     }
 }
 
@@ -177,13 +177,13 @@ pub(super) struct Windows {
 
 impl Windows {
     /// Some of `all`, in their order, as at most so many.
-    fn new(wanted: &[Raw], all: usize, most: usize) -> Self {
-        let started = wanted.first().and_then(|(began, _)| began.map(at));
+    fn new(options: &[Raw], all: usize, most: usize) -> Self {
+        let started = options.first().and_then(|(began, _)| began.map(at));
         let since = |time: SystemTime| {
             let since = started.and_then(|started| time.duration_since(started).ok());
             since.unwrap_or_default()
         };
-        let totals = wanted.iter().map(|window| WindowTotals {
+        let totals = options.iter().map(|window| WindowTotals {
             window: Window {
                 start: since(at(window.0.unwrap_or(0))),
                 end: match started {
@@ -199,7 +199,7 @@ impl Windows {
             totals = WindowTotals::halved(&totals);
             together += 1;
         }
-        let places = (0_u32..).zip(wanted);
+        let places = (0_u32..).zip(options);
         let places = places.map(|(place, window)| (*window, WindowIndex(place >> together)));
         Self {
             places: places.collect(),

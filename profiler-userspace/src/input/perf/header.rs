@@ -61,9 +61,9 @@ impl<'a> First<'a> {
     /// A line that is but a thread's name, as `-F comm,ip,sym` prints it above a stack.
     pub(super) fn named(line: &'a str) -> Option<Self> {
         /// Names of threads are no longer (`TASK_COMM_LEN` - 1).
-        const MOST_BYTES: usize = 15;
+        const MAX_BYTES: usize = 15;
         let comm = line.trim();
-        let is_name = !comm.is_empty() && comm.len() <= MOST_BYTES && !line.starts_with(' ');
+        let is_name = !comm.is_empty() && comm.len() <= MAX_BYTES && !line.starts_with(' ');
         is_name.then_some(Self::Sample(Header {
             comm: Some(comm),
             pid: None,

@@ -1,4 +1,4 @@
-use crate::input::Wanted;
+use crate::input::ReadOptions;
 use crate::input::tests::{annotated, kind_and_text, notes, read, refused};
 use crate::profile::Unit;
 use proptest::collection::vec;
@@ -25,7 +25,7 @@ w 24873 15168.8:    2000 cpu-clock:ppp:
 
 #[test]
 fn perf_script_prints_events_and_their_stacks() {
-    let (kind, reading) = read(PERF.as_bytes(), &Wanted::ALL).unwrap();
+    let (kind, reading) = read(PERF.as_bytes(), &ReadOptions::ALL).unwrap();
     assert_eq!(kind.name, "perf script text");
     let profile = &reading.profile;
     assert_eq!(profile.unit, Unit::Nanoseconds);
@@ -54,15 +54,15 @@ fn perf_script_prints_events_and_their_stacks() {
 
 #[test]
 fn another_event_of_perf_is_read_when_it_is_asked_for() {
-    let wanted = Wanted {
+    let options = ReadOptions {
         sample_type: Some("sched:sched_switch"),
-        ..Wanted::ALL
+        ..ReadOptions::ALL
     };
-    let (_, reading) = read(PERF.as_bytes(), &wanted).unwrap();
+    let (_, reading) = read(PERF.as_bytes(), &options).unwrap();
     assert_eq!(annotated(&reading.profile), "w 1\n");
     let without_periods =
         "w 3 1.5: cycles: \n\t 1140 main (/w)\n\nw 3 1.6: cycles: \n\t 1140 main (/w)\n";
-    let (_, reading) = read(without_periods.as_bytes(), &Wanted::ALL).unwrap();
+    let (_, reading) = read(without_periods.as_bytes(), &ReadOptions::ALL).unwrap();
     assert_eq!(annotated(&reading.profile), "w;main 2\n");
     assert_eq!(reading.profile.unit, Unit::Samples);
 }
@@ -159,7 +159,7 @@ fn lines_of_sources_belong_to_their_frames() {
         "work+0x10 (/opt/x/app)\n  loop.c:14\n",
     );
     let other = text.replace("loop.c:14", "loop.c:15");
-    let (_, mut reading) = read([text, other].concat().as_bytes(), &Wanted::ALL).unwrap();
+    let (_, mut reading) = read([text, other].concat().as_bytes(), &ReadOptions::ALL).unwrap();
     assert_eq!(
         annotated(&reading.profile),
         "app;main;work (loop.c:14) 250\napp;main;work (loop.c:15) 250\n"
@@ -174,11 +174,11 @@ fn of_several_events_the_heaviest_is_shown_and_the_rest_is_counted() {
         format!("app 100 [003] 10.3: {period} {event}: \n\t 1234 {function}+0x10 (/x)\n\n")
     };
     let choose = |text: &str, name| {
-        let wanted = Wanted {
+        let options = ReadOptions {
             sample_type: name,
-            ..Wanted::ALL
+            ..ReadOptions::ALL
         };
-        read(text.as_bytes(), &wanted)
+        read(text.as_bytes(), &options)
             .map(|(_, reading)| annotated(&reading.profile))
             .map_err(|error| error.to_string())
     };

@@ -1,5 +1,5 @@
 use crate::input::tests::{annotated, read};
-use crate::input::{Reading, Wanted};
+use crate::input::{ReadOptions, Reading};
 use crate::pprof;
 use prost::Message as _;
 
@@ -78,11 +78,11 @@ impl Made {
     }
 
     fn reading(&self, sample_type: Option<&str>) -> Reading {
-        let wanted = Wanted {
+        let options = ReadOptions {
             sample_type,
-            ..Wanted::ALL
+            ..ReadOptions::ALL
         };
-        let (kind, reading) = read(&self.message.encode_to_vec(), &wanted).unwrap();
+        let (kind, reading) = read(&self.message.encode_to_vec(), &options).unwrap();
         assert_eq!(kind.name, "pprof");
         reading
     }

@@ -8,8 +8,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
 /// Bytes that are read at once, at least and at most: the more, the longer places have followed each other.
-const LEAST: usize = 4096;
-const MOST: usize = 64 << 10;
+const MIN: usize = 4096;
+const MAX: usize = 64 << 10;
 
 /// Bytes of a part of a file around the place that was asked for last.
 pub(super) struct Window<'f> {
@@ -47,12 +47,12 @@ impl<'f> Window<'f> {
             return None;
         }
         let behind = self.start + self.bytes.len();
-        let follows = (self.start..behind + LEAST).contains(&at) && !self.bytes.is_empty();
+        let follows = (self.start..behind + MIN).contains(&at) && !self.bytes.is_empty();
         let more = match follows {
-            true => (self.bytes.len() * 2).min(MOST),
-            false => LEAST,
+            true => (self.bytes.len() * 2).min(MAX),
+            false => MIN,
         };
-        let start = at - at % LEAST;
+        let start = at - at % MIN;
         let bytes = more.max(end - start).min(all - start);
         let offset = self.part.offset.checked_add(start as u64)?;
         self.bytes.resize(bytes, 0);

@@ -26,7 +26,7 @@ struct Key {
 }
 
 /// Count of a sample in one window.
-struct Row {
+struct WindowCount {
     key: Key,
     window: u32,
     count: u64,
@@ -46,7 +46,7 @@ struct Process {
 /// All that was counted.
 pub(super) struct Rows {
     /// In order of their keys and windows.
-    rows: Vec<Row>,
+    rows: Vec<WindowCount>,
     attributes: IndexSet<Vec<i32>, RandomState>,
     processes: Vec<Process>,
 }
@@ -95,7 +95,7 @@ pub(super) fn rows(
             let of = dictionary.attributes(attributes::sample(profile, sample));
             attribute_sets.insert_full(of).0 as u32
         });
-        rows.push(Row {
+        rows.push(WindowCount {
             key: Key {
                 process: number as u32,
                 stack,
@@ -131,13 +131,13 @@ pub(super) fn of<'a>(
     let mut order: Vec<usize> = (0..rows.processes.len()).collect();
     order.sort_by_key(|process| Reverse(rows.processes[*process].weight));
     order.into_iter().map(move |process| {
-        let is_before = |row: &Row| row.key.process < process as u32;
+        let is_before = |row: &WindowCount| row.key.process < process as u32;
         let begin = rows.rows.partition_point(is_before);
         let of_process =
             rows.rows[begin..].partition_point(|row| row.key.process == process as u32);
         let of_process = &rows.rows[begin..begin + of_process];
         let Process { labels, sent, .. } = &rows.processes[process];
-        let profile_of = |sample_type, value: fn(&Row) -> u64| wire::Profile {
+        let profile_of = |sample_type, value: fn(&WindowCount) -> u64| wire::Profile {
             profile_id: (head.sender.zip(sent.as_ref())).map_or_else(Vec::new, |(sender, sent)| {
                 let wire::ValueType { type_strindex, .. } = sample_type;
                 let of = [head.empty.time_unix_nano, type_strindex as u64];
@@ -178,15 +178,15 @@ pub(super) fn of<'a>(
 fn sample(
     head: &Head<'_>,
     attributes: &IndexSet<Vec<i32>, RandomState>,
-    rows: &[Row],
-    value: fn(&Row) -> u64,
+    rows: &[WindowCount],
+    value: fn(&WindowCount) -> u64,
 ) -> wire::Sample {
     let key = rows[0].key;
     let values = rows.iter().map(value);
     let (values, timestamps_unix_nano) = match &head.windows {
         Some(windows) => {
             let last = windows.len().saturating_sub(1);
-            let at = |row: &Row| windows[last.min(row.window as usize)];
+            let at = |row: &WindowCount| windows[last.min(row.window as usize)];
             (values.map(signed).collect(), rows.iter().map(at).collect())
         }
         None => {

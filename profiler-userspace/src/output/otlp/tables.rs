@@ -12,12 +12,12 @@ use std::hash::Hash;
 type Table<T> = IndexSet<T, RandomState>;
 
 /// All that tells locations apart: the mapping, the address, lines and attributes.
-type Place = (i32, u64, Vec<wire::Line>, Vec<i32>);
+type LocationKey = (i32, u64, Vec<wire::Line>, Vec<i32>);
 
 /// The tables of one dictionary.
 pub(super) struct Tables {
     mappings: Table<wire::Mapping>,
-    locations: Table<Place>,
+    locations: Table<LocationKey>,
     functions: Table<wire::Function>,
     texts: Table<String>,
     /// Their keys are texts.

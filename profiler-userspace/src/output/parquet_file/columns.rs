@@ -3,7 +3,7 @@
 //! In: rows. Out: their cells, column by column, some rows at a time.
 
 use super::Written;
-use super::rows::{FrameCells, Owner, Row, Rows};
+use super::rows::{FrameCells, Owner, Rows, StoreRow};
 use crate::parquet_schema::FRAME;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int64Type};
 use parquet::errors::{ParquetError, Result};
@@ -13,7 +13,7 @@ use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 const BATCH_ROWS: usize = 2048;
 
 /// The cell of a row.
-type Cell<'a, T> = Box<dyn Fn(&Row) -> Option<T> + 'a>;
+type Cell<'a, T> = Box<dyn Fn(&StoreRow) -> Option<T> + 'a>;
 
 /// A column's cells.
 enum Cells<'a> {
@@ -27,7 +27,7 @@ enum Cells<'a> {
 pub(super) fn write(
     file: &mut SerializedFileWriter<Written>,
     rows: &Rows,
-    group: &[Row],
+    group: &[StoreRow],
 ) -> Result<()> {
     let columns: Vec<(String, i16)> = (file.schema_descr().columns().iter())
         .map(|column| (column.path().string(), column.max_def_level()))
@@ -107,9 +107,9 @@ fn cells<'a>(rows: &'a Rows, name: &str) -> Option<Cells<'a>> {
 /// Writes a cell for each row. Those that must be there are defined at level zero.
 fn flat<T: DataType>(
     column: &mut SerializedColumnWriter<'_>,
-    rows: &[Row],
+    rows: &[StoreRow],
     defined: i16,
-    of: impl Fn(&Row) -> Option<T::T>,
+    of: impl Fn(&StoreRow) -> Option<T::T>,
 ) -> Result<()> {
     let cells: Vec<Option<T::T>> = rows.iter().map(of).collect();
     let level = |cell: &Option<T::T>| if cell.is_some() { defined } else { defined - 1 };
@@ -123,7 +123,7 @@ fn flat<T: DataType>(
 /// Writes a cell for each frame of each row.
 fn nested<T: DataType>(
     column: &mut SerializedColumnWriter<'_>,
-    (rows, batch): (&Rows, &[Row]),
+    (rows, batch): (&Rows, &[StoreRow]),
     defined: i16,
     of: fn(&FrameCells) -> Option<&T::T>,
 ) -> Result<()> {

@@ -21,7 +21,7 @@ pub(super) fn event(profile: &Profile) -> &str {
 }
 
 /// A row.
-pub(super) enum Row {
+pub(super) enum StoreRow {
     /// By the tree's number of the sample.
     Sample(usize),
     /// Firings of a window that are in no sample.
@@ -62,7 +62,7 @@ pub(super) struct FrameCells {
 /// All rows of a profile.
 pub(super) struct Rows {
     tree: CallTree,
-    rows: Vec<Row>,
+    rows: Vec<StoreRow>,
     /// How many frames the stack of each node has.
     depths: Vec<u32>,
     owners: Vec<Owner>,
@@ -90,7 +90,7 @@ impl Rows {
         }
         let machine = profile.origin.machine.as_ref();
         let mut rows = rests(profile);
-        rows.extend(sorted(profile, &tree).into_iter().map(Row::Sample));
+        rows.extend(sorted(profile, &tree).into_iter().map(StoreRow::Sample));
         Self {
             rows,
             depths,
@@ -104,83 +104,83 @@ impl Rows {
         }
     }
 
-    pub(super) fn all(&self) -> &[Row] {
+    pub(super) fn all(&self) -> &[StoreRow] {
         &self.rows
     }
 
-    fn node(&self, row: &Row) -> Option<NodeIndex> {
+    fn node(&self, row: &StoreRow) -> Option<NodeIndex> {
         match row {
-            Row::Sample(sample) => self.tree.samples()[*sample].node,
-            Row::Rest { .. } => None,
+            StoreRow::Sample(sample) => self.tree.samples()[*sample].node,
+            StoreRow::Rest { .. } => None,
         }
     }
 
     /// How many frames a row has.
-    pub(super) fn depth(&self, row: &Row) -> usize {
+    pub(super) fn depth(&self, row: &StoreRow) -> usize {
         let node = self.node(row);
         node.map_or(0, |node| self.depths[node.index()] as usize)
     }
 
     /// The frames of a row, from the leaf on.
-    pub(super) fn stack(&self, row: &Row) -> impl Iterator<Item = &FrameCells> {
+    pub(super) fn stack(&self, row: &StoreRow) -> impl Iterator<Item = &FrameCells> {
         let ids = self.tree.callers(self.node(row));
         ids.map(|id| &self.frames[id.index()])
     }
 
-    pub(super) fn owner(&self, row: &Row) -> Option<&Owner> {
+    pub(super) fn owner(&self, row: &StoreRow) -> Option<&Owner> {
         match row {
-            Row::Sample(sample) => {
+            StoreRow::Sample(sample) => {
                 let LabelsIndex(labels) = self.tree.samples()[*sample].labels;
                 Some(&self.owners[labels as usize])
             }
-            Row::Rest { .. } => None,
+            StoreRow::Rest { .. } => None,
         }
     }
 
-    pub(super) fn state(&self, row: &Row) -> Option<&'static str> {
+    pub(super) fn state(&self, row: &StoreRow) -> Option<&'static str> {
         match row {
-            Row::Sample(sample) => {
+            StoreRow::Sample(sample) => {
                 let state = self.tree.samples()[*sample].thread_state;
                 Some(value_types::state(state))
             }
-            Row::Rest { .. } => None,
+            StoreRow::Rest { .. } => None,
         }
     }
 
-    fn window(&self, row: &Row) -> (Option<i64>, i64) {
+    fn window(&self, row: &StoreRow) -> (Option<i64>, i64) {
         let window = match row {
-            Row::Sample(sample) => self.tree.samples()[*sample].window.0 as usize,
-            Row::Rest { window, .. } => *window,
+            StoreRow::Sample(sample) => self.tree.samples()[*sample].window.0 as usize,
+            StoreRow::Rest { window, .. } => *window,
         };
         self.windows[window.min(self.windows.len() - 1)]
     }
 
-    pub(super) fn time(&self, row: &Row) -> Option<i64> {
+    pub(super) fn time(&self, row: &StoreRow) -> Option<i64> {
         self.window(row).0
     }
 
-    pub(super) fn duration(&self, row: &Row) -> i64 {
+    pub(super) fn duration(&self, row: &StoreRow) -> i64 {
         self.window(row).1
     }
 
-    pub(super) fn outcome(&self, row: &Row) -> &'static str {
+    pub(super) fn outcome(&self, row: &StoreRow) -> &'static str {
         match row {
-            Row::Sample(_) => outcome::RECORDED,
-            Row::Rest { outcome, .. } => outcome,
+            StoreRow::Sample(_) => outcome::RECORDED,
+            StoreRow::Rest { outcome, .. } => outcome,
         }
     }
 
-    pub(super) fn count(&self, row: &Row) -> i64 {
+    pub(super) fn count(&self, row: &StoreRow) -> i64 {
         signed(match row {
-            Row::Sample(sample) => self.tree.samples()[*sample].count,
-            Row::Rest { count, .. } => *count,
+            StoreRow::Sample(sample) => self.tree.samples()[*sample].count,
+            StoreRow::Rest { count, .. } => *count,
         })
     }
 
-    pub(super) fn value(&self, row: &Row) -> i64 {
+    pub(super) fn value(&self, row: &StoreRow) -> i64 {
         signed(match row {
-            Row::Sample(sample) => self.tree.samples()[*sample].weight,
-            Row::Rest { .. } => 0,
+            StoreRow::Sample(sample) => self.tree.samples()[*sample].weight,
+            StoreRow::Rest { .. } => 0,
         })
     }
 }
@@ -210,7 +210,7 @@ fn sorted(profile: &Profile, tree: &CallTree) -> Vec<usize> {
 }
 
 /// Firings of each window that are in no sample, and why.
-fn rests(profile: &Profile) -> Vec<Row> {
+fn rests(profile: &Profile) -> Vec<StoreRow> {
     let mut recorded: BTreeMap<usize, u64> = BTreeMap::new();
     for sample in profile.samples() {
         let sum = recorded.entry(sample.window.0 as usize).or_default();
@@ -225,14 +225,14 @@ fn rests(profile: &Profile) -> Vec<Row> {
             (outcome::LOST, totals.lost),
             (outcome::LEFT_OUT, totals.firings.saturating_sub(told)),
         ]
-        .map(|(outcome, count)| Row::Rest {
+        .map(|(outcome, count)| StoreRow::Rest {
             window,
             outcome,
             count,
         })
     };
     let all = profile.windows.iter().enumerate().flat_map(of_window);
-    all.filter(|row| !matches!(row, Row::Rest { count: 0, .. }))
+    all.filter(|row| !matches!(row, StoreRow::Rest { count: 0, .. }))
         .collect()
 }
 

@@ -12,7 +12,7 @@ use crate::profile::normalized::LocationIndex;
 use std::collections::HashMap;
 
 /// All that tells written locations apart: the mapping's ID, the address, and lines.
-type Place = (u64, u64, Vec<Line>);
+type LocationKey = (u64, u64, Vec<Line>);
 
 /// The functions and locations of a profile, as far as they were asked for.
 pub(super) struct Tables<'a> {
@@ -30,7 +30,7 @@ pub(super) struct Tables<'a> {
     mark_ids: HashMap<&'static str, u64>,
     /// IDs by the profile's number.
     location_ids: HashMap<u32, u64>,
-    places: HashMap<Place, u64>,
+    places: HashMap<LocationKey, u64>,
 }
 
 impl<'a> Tables<'a> {
@@ -49,7 +49,7 @@ impl<'a> Tables<'a> {
         }
     }
 
-    fn place(&mut self, place: Place) -> u64 {
+    fn place(&mut self, place: LocationKey) -> u64 {
         let written = &mut self.locations;
         *self
             .places

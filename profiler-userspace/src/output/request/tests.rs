@@ -162,7 +162,7 @@ fn a_service_may_be_named() {
 
 #[test]
 fn more_samples_than_pyroscope_takes_are_several_profiles_at_different_times() {
-    let stacks = MOST_SAMPLES + 5;
+    let stacks = MAX_SAMPLES + 5;
     let text: String = (0..stacks)
         .map(|number| format!("app;f{number} 1\n"))
         .collect();
@@ -174,7 +174,7 @@ fn more_samples_than_pyroscope_takes_are_several_profiles_at_different_times() {
         .map(|of| unpacked(&of.samples[0].profile))
         .collect();
     let lengths: Vec<_> = parts.iter().map(|part| part.sample.len()).collect();
-    assert_eq!(lengths, [MOST_SAMPLES, 5]);
+    assert_eq!(lengths, [MAX_SAMPLES, 5]);
     assert_eq!(parts[1].time_nanos - parts[0].time_nanos, 1_000_000);
 }
 

@@ -22,7 +22,7 @@ const BESIDE_PREFIX: &str = ".flame-bpf-";
 
 /// Target of a path.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum PathTarget {
     /// Our own standard output.
     Stdout,
     /// Something that is written as it is.
@@ -32,7 +32,7 @@ pub(super) enum Found {
 }
 
 /// Follows `path` to where a file is or will be. Refuses what can hold no file.
-pub(super) fn find(path: &Path) -> Result<Found, Error> {
+pub(super) fn find(path: &Path) -> Result<PathTarget, Error> {
     let unsuitable = |what, remedy| Error::Unsuitable {
         path: path.to_owned(),
         what,
@@ -72,7 +72,7 @@ pub(super) fn find(path: &Path) -> Result<Found, Error> {
         let kind = match fs::symlink_metadata(&place) {
             Ok(metadata) => metadata.file_type(),
             Err(reason) if reason.kind() == io::ErrorKind::NotFound => {
-                return Ok(Found::File(place));
+                return Ok(PathTarget::File(place));
             }
             Err(reason) => return Err(refused(reason)),
         };
@@ -80,7 +80,7 @@ pub(super) fn find(path: &Path) -> Result<Found, Error> {
             let link = fs::read_link(&place).map_err(refused)?;
             file = parent.join(link);
         } else if kind.is_file() {
-            return Ok(Found::File(place));
+            return Ok(PathTarget::File(place));
         } else if kind.is_dir() {
             return Err(directory());
         } else if kind.is_block_device() {
@@ -88,7 +88,7 @@ pub(super) fn find(path: &Path) -> Result<Found, Error> {
         } else if kind.is_socket() {
             return Err(unsuitable("a socket", "name a file"));
         } else {
-            return Ok(Found::Special);
+            return Ok(PathTarget::Special);
         }
     }
     Err(unsuitable("a link in a circle", "name a file"))
@@ -96,19 +96,18 @@ pub(super) fn find(path: &Path) -> Result<Found, Error> {
 
 /// Whether `path` is one of the names for an open descriptor. Those look like links to files, but
 /// the file behind them must not be replaced: whoever opened it would never see the new one.
-fn descriptor(path: &Path) -> Option<Found> {
+fn descriptor(path: &Path) -> Option<PathTarget> {
     if path == Path::new("/dev/stdout") {
-        return Some(Found::Stdout);
+        return Some(PathTarget::Stdout);
     }
     let number = path.file_name()?.to_str()?.parse::<u32>().ok()?;
     let directory = path.parent()?;
     let ours = directory == Path::new("/dev/fd") || directory == Path::new("/proc/self/fd");
     match (ours, number) {
-        (true, 1) => Some(Found::Stdout),
-        (true, _) => Some(Found::Special),
-        (false, _) => {
-            (directory.starts_with("/proc") && directory.ends_with("fd")).then_some(Found::Special)
-        }
+        (true, 1) => Some(PathTarget::Stdout),
+        (true, _) => Some(PathTarget::Special),
+        (false, _) => (directory.starts_with("/proc") && directory.ends_with("fd"))
+            .then_some(PathTarget::Special),
     }
 }
 
@@ -121,14 +120,14 @@ fn parent(path: &Path) -> &Path {
 
 /// Where one file goes.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct FileDestination {
     file: PathBuf,
     owner: Option<User>,
     /// Whether a file that is there already is kept, with `.old` behind its name.
     pub(super) keeps_old: bool,
 }
 
-impl Place {
+impl FileDestination {
     pub(super) fn new(file: PathBuf, owner: Option<User>) -> Self {
         Self {
             file,

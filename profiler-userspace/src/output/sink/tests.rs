@@ -288,11 +288,11 @@ fn dev_stdout_is_standard_output() {
     );
     assert!(matches!(
         place::find(Path::new("/dev/fd/2")),
-        Ok(place::Found::Special)
+        Ok(place::PathTarget::Special)
     ));
     assert!(matches!(
         place::find(Path::new("/proc/1/fd/1")),
-        Ok(place::Found::Special)
+        Ok(place::PathTarget::Special)
     ));
     assert!(Sink::stdout().is_stdout());
 }
@@ -380,7 +380,7 @@ fn a_full_disk_leaves_nothing_half_written() {
 fn a_graph_that_nobody_named_keeps_the_one_before() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("graph");
-    let mut place = Place::new(file.clone(), None);
+    let mut place = FileDestination::new(file.clone(), None);
     place.keeps_old = true;
     let old = folder.path().join("graph.old");
     for (text, kept) in [("1", None), ("2", Some("1")), ("3", Some("2"))] {

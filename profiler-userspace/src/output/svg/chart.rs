@@ -16,11 +16,11 @@ use super::tree::{Node, Rests, Tree};
 use crate::output::{Error, Style};
 use crate::profile::{Profile, WindowTotals};
 use joins::Item;
-use stacks::{Row, Stacks};
+use stacks::{Stacks, WindowRow};
 use std::time::Duration;
 
 /// More frames than this make files large. A megabyte of a file holds about as many.
-const MOST_FRAMES: usize = 250_000;
+const MAX_FRAMES: usize = 250_000;
 
 /// When what was counted.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ pub(super) struct Span {
 
 /// The chart of a profile as a tree of frames. Fails where nobody knows when samples were taken.
 pub(super) fn tree(profile: &Profile, style: &Style) -> Result<(Tree, Chart), Error> {
-    within(profile, style, MOST_FRAMES)
+    within(profile, style, MAX_FRAMES)
 }
 
 fn within(profile: &Profile, style: &Style, most: usize) -> Result<(Tree, Chart), Error> {
@@ -67,7 +67,7 @@ fn within(profile: &Profile, style: &Style, most: usize) -> Result<(Tree, Chart)
 }
 
 /// All lanes, one above the other, on one root.
-fn together(stacks: &Stacks, lanes: &[Vec<Row>]) -> (Tree, Chart) {
+fn together(stacks: &Stacks, lanes: &[Vec<WindowRow>]) -> (Tree, Chart) {
     let mut all = Arranged::default();
     let mut shifts = Vec::new();
     if stacks.lanes.is_empty() {
@@ -155,7 +155,7 @@ fn spans(windows: &[WindowTotals]) -> Vec<(u64, u64)> {
 
 /// Part of a frame: where it is in one window.
 #[derive(Clone, Copy)]
-struct Piece {
+struct FramePart {
     /// Of the rows.
     row: usize,
     /// Of the row's places.
@@ -167,7 +167,7 @@ struct Piece {
 /// A frame to be: its pieces in windows that follow each other.
 struct Frame {
     depth: u32,
-    pieces: Vec<Piece>,
+    pieces: Vec<FramePart>,
 }
 
 /// Frames of a lane, with what was counted in each.
@@ -181,14 +181,14 @@ struct Arranged {
 /// Puts rows side by side.
 struct Arranging<'a> {
     stacks: &'a Stacks,
-    rows: &'a [Row],
+    rows: &'a [WindowRow],
     nodes: Vec<Node>,
     own: Vec<u64>,
     weights: Vec<u64>,
 }
 
 impl<'a> Arranging<'a> {
-    fn new(stacks: &'a Stacks, rows: &'a [Row]) -> Self {
+    fn new(stacks: &'a Stacks, rows: &'a [WindowRow]) -> Self {
         Self {
             stacks,
             rows,
@@ -199,12 +199,12 @@ impl<'a> Arranging<'a> {
     }
 
     fn arranged(mut self) -> Arranged {
-        let root = Piece {
+        let root = FramePart {
             row: 0,
             place: 0,
             offset: 0,
         };
-        let all = (0..self.rows.len()).map(|row| Piece { row, ..root });
+        let all = (0..self.rows.len()).map(|row| FramePart { row, ..root });
         // The next one is the last; stacks may be deep, so that this is no recursion.
         let mut waiting = vec![Frame {
             depth: 0,
@@ -251,7 +251,7 @@ impl<'a> Arranging<'a> {
         weights.fold(0, u64::saturating_add)
     }
 
-    fn total(&self, piece: &Piece) -> u64 {
+    fn total(&self, piece: &FramePart) -> u64 {
         self.rows[piece.row].places[piece.place].total
     }
 
@@ -286,7 +286,7 @@ impl<'a> Arranging<'a> {
             let going_on = open.take();
             for (position, &item) in order.items.iter().enumerate() {
                 let item = &items[item];
-                let part = Piece {
+                let part = FramePart {
                     row: piece.row,
                     place: item.place,
                     offset,
@@ -318,7 +318,7 @@ impl<'a> Arranging<'a> {
     }
 
     /// Parts of a piece: callees by name, and what it did itself.
-    fn items(&self, piece: &Piece) -> Vec<Item> {
+    fn items(&self, piece: &FramePart) -> Vec<Item> {
         let row = &self.rows[piece.row];
         let width = |weight: u64| row.time(weight) - row.time(0);
         let places = &row.places;

@@ -13,7 +13,7 @@ pub(super) struct Color {
 }
 
 /// The least luminance of a frame. Black text on it has a contrast of 7, and where dark mode dims it still of 4.5.
-const LEAST_LUMINANCE: f64 = 0.3;
+const MIN_LUMINANCE: f64 = 0.3;
 
 impl Color {
     pub(super) const fn new(r: u8, g: u8, b: u8) -> Self {
@@ -39,7 +39,7 @@ impl Color {
         };
         (0..=20)
             .map(lighter)
-            .find(|color| color.luminance() >= LEAST_LUMINANCE)
+            .find(|color| color.luminance() >= MIN_LUMINANCE)
             .expect("white is bright enough")
     }
 
@@ -85,7 +85,7 @@ mod tests {
             (9, 200, 3),
         ] {
             let readable = Color::new(color.0, color.1, color.2).readable();
-            assert!(readable.luminance() >= LEAST_LUMINANCE, "{readable}");
+            assert!(readable.luminance() >= MIN_LUMINANCE, "{readable}");
         }
         let bright = Color::new(250, 180, 90);
         assert_eq!(bright.readable(), bright);

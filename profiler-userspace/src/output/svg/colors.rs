@@ -1,6 +1,6 @@
 //! Our palettes: which colour a frame has, and what that means.
 //!
-//! In: a profile's view. Out: a [`Look`] for each frame of its tree, always the same for the same view. Hues tell kinds
+//! In: a profile's view. Out: a [`FrameStyle`] for each frame of its tree, always the same for the same view. Hues tell kinds
 //! of code, or what threads did; a name's hash tells neighbours apart.
 
 use super::color::Color;
@@ -83,12 +83,12 @@ const COLD_KERNEL: Tone = (214, 62, 66);
 
 /// A colour, and what it means; nothing in palettes of one hue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Look {
+pub(super) struct FrameStyle {
     pub(super) color: Color,
     pub(super) meaning: Option<Meaning>,
 }
 
-impl Look {
+impl FrameStyle {
     fn new(color: Color, meaning: Meaning) -> Self {
         Self {
             color: color.readable(),
@@ -98,8 +98,8 @@ impl Look {
 }
 
 /// The look of frames that stand for what is not known.
-pub(super) fn unknown() -> Look {
-    Look::new(MARK, Meaning::Mark)
+pub(super) fn unknown() -> FrameStyle {
+    FrameStyle::new(MARK, Meaning::Mark)
 }
 
 const MARK: Color = Color::new(166, 166, 162);
@@ -117,19 +117,21 @@ const BLOCKED: Color = Color::new(150, 180, 220);
 const RAN: Color = Color::new(235, 190, 120);
 
 /// The look of a synthetic frame: what a thread did, or what is not known of it.
-fn mark(kind: FrameKind) -> Look {
+fn mark(kind: FrameKind) -> FrameStyle {
     match kind {
-        FrameKind::State(ThreadState::Runnable) => Look::new(RUNNABLE, Meaning::Runnable),
+        FrameKind::State(ThreadState::Runnable) => FrameStyle::new(RUNNABLE, Meaning::Runnable),
         FrameKind::State(ThreadState::Blocked | ThreadState::Woken) => {
-            Look::new(BLOCKED, Meaning::Blocked)
+            FrameStyle::new(BLOCKED, Meaning::Blocked)
         }
-        FrameKind::State(ThreadState::Ran | ThreadState::Running) => Look::new(RAN, Meaning::OnCpu),
+        FrameKind::State(ThreadState::Ran | ThreadState::Running) => {
+            FrameStyle::new(RAN, Meaning::OnCpu)
+        }
         _ => unknown(),
     }
 }
 
 /// The look of each of a tree's names.
-pub(super) fn looks(palette: Palette, view: &View, names: &[Frame]) -> Vec<Look> {
+pub(super) fn looks(palette: Palette, view: &View, names: &[Frame]) -> Vec<FrameStyle> {
     let (times, meanings) = match palette {
         Palette::COLD => (
             by_half(view),
@@ -145,7 +147,7 @@ pub(super) fn looks(palette: Palette, view: &View, names: &[Frame]) -> Vec<Look>
         FrameKind::Mark | FrameKind::State(_) => mark(frame.kind),
         _ => {
             let time = times.get(frame).copied().unwrap_or_default();
-            Look::new(time.color(frame), time.most(meanings))
+            FrameStyle::new(time.color(frame), time.most(meanings))
         }
     };
     names.iter().map(look).collect()
@@ -165,7 +167,7 @@ pub(super) fn of_frame(palette: Palette, frame: &Frame, [ran, waited]: [f64; 2])
 }
 
 /// Looks that depend on nothing but a frame: of one hue, or a hue for each kind of code.
-fn of_kind(palette: Palette, frame: &Frame) -> Look {
+fn of_kind(palette: Palette, frame: &Frame) -> FrameStyle {
     let (tone, spread, meaning) = match frame.kind {
         FrameKind::Process | FrameKind::Label => (PROCESS, 6, Meaning::Process),
         FrameKind::User => (PROGRAM, 14, Meaning::Program),
@@ -180,11 +182,11 @@ fn of_kind(palette: Palette, frame: &Frame) -> Look {
         None => Cow::Borrowed(&*frame.name),
     };
     match palette.hue() {
-        Some((hue, spread)) => Look {
+        Some((hue, spread)) => FrameStyle {
             color: tint(&name, (hue, 70, 66), spread).readable(),
             meaning: None,
         },
-        None => Look::new(tint(&name, tone, spread), meaning),
+        None => FrameStyle::new(tint(&name, tone, spread), meaning),
     }
 }
 

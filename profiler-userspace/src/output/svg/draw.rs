@@ -26,7 +26,7 @@ const LINE: f64 = 18.0;
 const FONT_SIZE: f64 = 12.0;
 const COLUMN: f64 = 7.4;
 /// Narrower frames have no tooltip, since no pointer finds them; in pixels.
-const LEAST_TITLED: f64 = 4.0;
+const MIN_TITLED: f64 = 4.0;
 /// Room that is left free in a frame beside its label.
 const LABEL_MARGIN: f64 = 3.0;
 /// Colours that follow light and dark mode; the attribute beside is for readers that know of neither.
@@ -303,7 +303,7 @@ impl Frames<'_> {
             // The rectangle is closed below, the lines come before its label.
             self.hatches.borrow_mut().push((x.0, y.0, width));
         }
-        if span.width < LEAST_TITLED {
+        if span.width < MIN_TITLED {
             body.push_str("/>");
             return;
         }

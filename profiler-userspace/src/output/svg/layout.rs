@@ -8,11 +8,11 @@ use crate::output::Style;
 use crate::output::style::{MARGIN, NOMINAL_WIDTH};
 
 /// More frames than this are not drawn, however wide they are, or the file becomes large. The script draws more.
-const MOST_DRAWN: usize = 4_000;
+const MAX_DRAWN: usize = 4_000;
 /// Spans of narrow frames that are closer to each other than this are one span, in pixels.
 const GAP: f64 = 0.5;
 /// Narrower spans are not drawn, in pixels.
-const LEAST_SPAN: f64 = 0.5;
+const MIN_SPAN: f64 = 0.5;
 
 /// A rectangle: pixels from the left edge of all frames, and levels above the root.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -101,7 +101,7 @@ impl Layout {
     }
 
     fn close(&mut self, span: Option<Span>) {
-        if let Some(span) = span.filter(|span| span.width >= LEAST_SPAN) {
+        if let Some(span) = span.filter(|span| span.width >= MIN_SPAN) {
             self.levels = self.levels.max(span.level + 1);
             self.joined.push(span);
         }
@@ -112,13 +112,13 @@ impl Layout {
 fn enough(tree: &Tree, scale: f64, least: f64) -> f64 {
     let widths = tree.nodes.iter().map(|node| node.weight as f64 * scale);
     let mut widths: Vec<f64> = widths.filter(|&width| width >= least).collect();
-    if widths.len() <= MOST_DRAWN {
+    if widths.len() <= MAX_DRAWN {
         return least;
     }
     widths.sort_by(|a, b| b.total_cmp(a));
     // Just above the first that is too many.
-    let too_many = widths[MOST_DRAWN];
-    widths[..MOST_DRAWN]
+    let too_many = widths[MAX_DRAWN];
+    widths[..MAX_DRAWN]
         .iter()
         .rev()
         .find(|&&width| width > too_many)
@@ -163,14 +163,14 @@ mod tests {
     #[test]
     fn no_more_frames_are_drawn_than_browsers_like() {
         let mut text = String::new();
-        for number in 0..MOST_DRAWN * 2 {
+        for number in 0..MAX_DRAWN * 2 {
             let weight = 10 + number % 7;
             writeln!(text, "f{number} {weight}").expect("a string takes all");
         }
         let layout = layout(&text, MinWidth::Pixels(0.0));
-        assert!(layout.frames.len() <= MOST_DRAWN + 1);
-        assert!(layout.frames.len() > MOST_DRAWN / 2);
-        assert_eq!(layout.narrow + layout.frames.len(), 2 * MOST_DRAWN + 1);
+        assert!(layout.frames.len() <= MAX_DRAWN + 1);
+        assert!(layout.frames.len() > MAX_DRAWN / 2);
+        assert_eq!(layout.narrow + layout.frames.len(), 2 * MAX_DRAWN + 1);
         assert!(layout.least > 0.0);
     }
 }

@@ -3,7 +3,7 @@
 //! In: a palette and the names of a tree. Out: a colour for each of them, and the meanings that occur.
 
 use super::color::Color;
-use super::colors::{self, Look, Meaning};
+use super::colors::{self, FrameStyle, Meaning};
 use super::tree::{Tree, drawn};
 use crate::output::Palette;
 use crate::profile::fold::visible;
@@ -42,7 +42,7 @@ impl Paints {
         // The root's means nothing.
         let meanings: BTreeSet<Meaning> =
             looks[1..].iter().filter_map(|look| look.meaning).collect();
-        let paint = |look: &Look| Paint {
+        let paint = |look: &FrameStyle| Paint {
             color: look.color,
             entry: meanings
                 .iter()

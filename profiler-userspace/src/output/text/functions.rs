@@ -16,10 +16,10 @@ use std::fmt::Write as _;
 use unicode_width::UnicodeWidthStr as _;
 
 /// So many functions are shown, unless a least share is asked for.
-pub(super) const USUAL_ROWS: usize = 40;
+pub(super) const DEFAULT_ROWS: usize = 40;
 
 /// Columns of a function's name where names are not cut: what is beside longer ones stands further to the right.
-const USUAL_NAME_COLUMNS: usize = 60;
+const DEFAULT_NAME_COLUMNS: usize = 60;
 
 /// Stands for the function of samples without one.
 pub(super) const NO_STACK: &str = "[no stack]";
@@ -259,7 +259,7 @@ impl Report<'_> {
         let modules = widest(|function| &function.module).clamp(6, style.columns / 4);
         let names = match style.cuts_names {
             true => (style.columns).saturating_sub(3 * (SHARE_COLUMNS + 1) + modules + 3),
-            false => widest(|function| &function.name).clamp(8, USUAL_NAME_COLUMNS),
+            false => widest(|function| &function.name).clamp(8, DEFAULT_NAME_COLUMNS),
         };
         let _ = writeln!(
             text,

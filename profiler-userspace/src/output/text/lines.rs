@@ -13,13 +13,13 @@ use std::cmp::Reverse;
 use std::fmt::Write as _;
 
 /// A line: its file, its number, and a function that it is in.
-type Place = (String, u32, usize);
+type LineKey = (String, u32, usize);
 
 impl Report<'_> {
     /// Appends the lines with most weight: so many of them, or those with the least share that was asked for.
     pub(super) fn lines(&self, rows: usize, text: &mut String) {
-        let mut known: HashMap<Place, usize> = HashMap::default();
-        let mut all: Vec<(Place, [u64; 2])> = Vec::new();
+        let mut known: HashMap<LineKey, usize> = HashMap::default();
+        let mut all: Vec<(LineKey, [u64; 2])> = Vec::new();
         let by_frame: Vec<Option<usize>> = (self.tree.frame_ids())
             .map(|frame| {
                 let code = self.tree.code(frame)?;

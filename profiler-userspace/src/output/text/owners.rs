@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// So many rows are shown, unless a least share is asked for.
-const USUAL_ROWS: usize = 10;
+const DEFAULT_ROWS: usize = 10;
 
 /// The innermost function of a sample, and its frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -115,7 +115,7 @@ impl Report<'_> {
         let count = rows.len();
         match self.style.min_percent {
             Some(min) => rows.retain(|(_, weight)| self.reaches(*weight, min)),
-            None => rows.truncate(USUAL_ROWS),
+            None => rows.truncate(DEFAULT_ROWS),
         }
         let _ = writeln!(text, "\n{:>SHARE_COLUMNS$}  {what}", "self");
         let names = self.style.columns.saturating_sub(SHARE_COLUMNS + 2);

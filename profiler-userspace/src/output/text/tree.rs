@@ -15,10 +15,10 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 /// Less than such a share is not shown, in percent, unless told otherwise.
-const USUAL_PERCENT: f64 = 1.0;
+const DEFAULT_PERCENT: f64 = 1.0;
 
 /// The least columns that a name has, however deep it is.
-const LEAST_NAME_COLUMNS: usize = 32;
+const MIN_NAME_COLUMNS: usize = 32;
 
 /// The stacks that trees are made of, as numbers of names. Those that begin alike stand together as far as a tree was looked into.
 pub(super) struct Stacks {
@@ -173,7 +173,7 @@ impl Stacks {
     ) {
         let least = (all as f64 * min_percent / 100.0).max(f64::MIN_POSITIVE);
         let room = style.columns.saturating_sub(2 * SHARE_COLUMNS + 3);
-        let most_edges = room.saturating_sub(LEAST_NAME_COLUMNS) / 2;
+        let most_edges = room.saturating_sub(MIN_NAME_COLUMNS) / 2;
         let roots = self.branches(0..self.all.len(), 0);
         // Branches still to be written, the next one last; a path may be deeper than any stack of calls.
         let mut todo = self.below(roots, least, &[], most_edges);
@@ -269,7 +269,7 @@ enum What {
 impl Report<'_> {
     /// Appends both trees of calls.
     pub(super) fn calls(&self, text: &mut String) {
-        let min = self.style.min_percent.unwrap_or(USUAL_PERCENT);
+        let min = self.style.min_percent.unwrap_or(DEFAULT_PERCENT);
         // From the leaf on, as they are.
         let mut stacks = Stacks::new(self);
         stacks.reverse();

@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Other functions that are named beside the one that is shown.
-const MOST_OTHERS: usize = 5;
+const MAX_OTHERS: usize = 5;
 
 /// A place that code lies in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -51,12 +51,12 @@ enum Within {
 }
 
 /// A location in a function: the number of its name, its home, and its address there.
-type Known = (u32, Within, u64);
+type LocationKey = (u32, Within, u64);
 
 /// All functions of a profile that have addresses.
 pub(super) fn functions(profile: &Profile) -> Vec<(Key, Counted)> {
     let mut names: HashMap<String, u32> = HashMap::new();
-    let known: Vec<Option<Known>> = (profile.locations().iter())
+    let known: Vec<Option<LocationKey>> = (profile.locations().iter())
         .map(|location| {
             // Of a place in something named, the address is one more: 0 is none.
             let (within, address) = match (location.kind, location.mapping) {
@@ -94,7 +94,7 @@ pub(super) fn functions(profile: &Profile) -> Vec<(Key, Counted)> {
 fn count(
     profile: &Profile,
     sample: &Sample,
-    known: &[Option<Known>],
+    known: &[Option<LocationKey>],
     all: &mut HashMap<(u32, Home), Counted>,
 ) {
     let labels = profile.labels_at(sample.labels);
@@ -167,7 +167,7 @@ pub(super) fn choose(
         .filter(|at| is_meant(&all[*at].0.name))
         .collect();
     let Some((&first, others)) = meant.split_first() else {
-        let hottest: Vec<String> = (all.iter().take(MOST_OTHERS))
+        let hottest: Vec<String> = (all.iter().take(MAX_OTHERS))
             .map(|(key, _)| format!("`{}`", visible(&key.name)))
             .collect();
         if let Some(name) = of_runtime(profile, is_meant) {
@@ -191,7 +191,7 @@ pub(super) fn choose(
         Home::Kernel => "kernel".to_owned(),
         Home::Process { pid, .. } => format!("PID {pid}"),
     };
-    let named: Vec<String> = (others.iter().take(MOST_OTHERS))
+    let named: Vec<String> = (others.iter().take(MAX_OTHERS))
         .map(|at| &all[*at].0)
         .map(|key| format!("{} ({})", visible(&key.name), home(key.home)))
         .collect();

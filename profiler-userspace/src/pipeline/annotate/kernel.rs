@@ -6,7 +6,7 @@ use super::counted::Counted;
 use crate::code::listing::{MAX_BYTES, Stretch};
 use crate::kernel::kernel_text;
 use crate::object::{BuildId, Fetch};
-use crate::output::InstructionPlace;
+use crate::output::SourceLocation;
 use crate::profile::fold::visible;
 use crate::profile::{Machine, Profile};
 use crate::report::distro::Distro;
@@ -116,14 +116,14 @@ pub(super) fn places(
     addresses: &[u64],
     naming: &Naming,
     fetch: Option<&Fetch<'_>>,
-) -> (HashMap<u64, InstructionPlace>, Option<String>) {
+) -> (HashMap<u64, SourceLocation>, Option<String>) {
     let lines = kernel_lines::lines(naming, fetch);
     let all = lines.within(function, addresses);
     let place = |(address, levels): (&u64, Vec<(String, SourceLine)>)| {
         let is_inlined = levels.len() > 1;
         let (name, SourceLine { file, line }) = levels.into_iter().next_back()?;
         let inlined = if is_inlined { name } else { String::new() };
-        let place = InstructionPlace {
+        let place = SourceLocation {
             inlined,
             file,
             line,

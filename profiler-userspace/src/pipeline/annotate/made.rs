@@ -8,7 +8,7 @@ use super::counted::Counted;
 use super::{Code, NO_LINES};
 use crate::code::listing::{MAX_BYTES, Stretch};
 use crate::object::RegularFile;
-use crate::process::{Look, ProcessKey, Processes};
+use crate::process::{ProcessChange, ProcessKey, Processes};
 use crate::profile::fold::visible;
 use crate::symbolize::{MadeCode, dumped_code, made_code, made_in_dump};
 use anyhow::{Context as _, Result, bail, ensure};
@@ -24,7 +24,7 @@ pub(super) fn read(name: &str, (pid, start): (u32, u64), counted: &Counted) -> R
     let process_key = ProcessKey::new(pid, start);
     let mut processes = Processes::new();
     processes.compare_start_times();
-    if processes.look(process_key) == Look::Gone {
+    if processes.look(process_key) == ProcessChange::Gone {
         bail!(
             "the code of `{shown}` was made by process {pid}, which has ended, and recordings do not keep it; annotate \
              while it runs: flame-bpf annotate '{shown}' -p PID -d 5, or name the jitdump that it wrote with --jitdump"

@@ -15,8 +15,8 @@ use crate::debuginfod::{Client, Limits};
 use crate::input::Time;
 use crate::object::BuildId;
 use crate::object::{Elf, ElfAddress, Fetch, Image, RegularFile};
-use crate::output::{Annotation, Instruction, InstructionPlace};
-use crate::pipeline::pieces::{self, Asked};
+use crate::output::{Annotation, Instruction, SourceLocation};
+use crate::pipeline::pieces::{self, InputRequest};
 use crate::pipeline::source::Directories;
 use crate::pipeline::symbolize::Symbolizer;
 use crate::pipeline::together::{MISSING, Together};
@@ -119,7 +119,7 @@ struct Code {
     /// The names of what it calls and jumps to elsewhere.
     names: HashMap<u64, String>,
     /// Where each instruction comes from, as far as that was asked for and is known.
-    places: HashMap<u64, InstructionPlace>,
+    places: HashMap<u64, SourceLocation>,
     /// A sentence on why that may not be known.
     without_lines: String,
 }
@@ -218,11 +218,11 @@ fn read(asked: &Annotating, file: &Path, naming: &Naming) -> Result<(Profile, St
     let time = |began: SystemTime| between.of(began);
     let time: Time<'_> = &time;
     let symbolizer = Symbolizer::new(naming, &asked.servers, false);
-    let files = Asked {
+    let files = InputRequest {
         files: &[file.to_owned()],
         time: (asked.from.is_some() || asked.to.is_some()).then_some(time),
         windows: 1,
-        ..Asked::default()
+        ..InputRequest::default()
     };
     let mut together = Together::default();
     pieces::each(files, &mut |number, piece| together.add(number, piece))?;
@@ -333,7 +333,7 @@ impl Namer<'_> {
         &self,
         stretches: &[Stretch],
         function: &str,
-    ) -> Result<HashMap<u64, InstructionPlace>> {
+    ) -> Result<HashMap<u64, SourceLocation>> {
         if !self.asked.naming.lines {
             return Ok(HashMap::new());
         }
@@ -348,7 +348,7 @@ impl Namer<'_> {
             let is_inlined = frames.len() > 1 && innermost.name != function;
             Some((
                 address,
-                InstructionPlace {
+                SourceLocation {
                     inlined: if is_inlined {
                         innermost.name.clone()
                     } else {

@@ -1,4 +1,4 @@
-use crate::input::{Error, File, Kind, Reading, Wanted};
+use crate::input::{Error, File, Kind, ReadOptions, Reading};
 use crate::output::{self, Format, Style};
 use crate::profile::fold::{self, FoldStyle};
 use crate::profile::{Frame, FrameKind, FrameProfile, Profile, Unit, Window};
@@ -7,11 +7,11 @@ use proptest::prelude::*;
 
 fn read(bytes: &[u8]) -> Result<(&'static Kind, Reading), Error> {
     let file = File::of(bytes)?;
-    let wanted = Wanted {
+    let options = ReadOptions {
         unit: Unit::Samples,
-        ..Wanted::ALL
+        ..ReadOptions::ALL
     };
-    Ok((file.kind, file.read(&wanted)?))
+    Ok((file.kind, file.read(&options)?))
 }
 
 fn annotated(profile: &Profile) -> String {

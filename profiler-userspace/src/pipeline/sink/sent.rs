@@ -4,7 +4,7 @@
 //! end a summary. Never waits for a server.
 
 use super::say;
-use super::stored::Stored;
+use super::stored::StoreSink;
 use crate::output::request::{Protocol, Sender as Who};
 use crate::pipeline::facts;
 use crate::pipeline::normalize::EventProfile;
@@ -42,7 +42,7 @@ pub(crate) struct Sent {
     unread: UnreadContexts,
     board: Arc<Board>,
     /// None where nothing is stored.
-    store: Option<Stored>,
+    store: Option<StoreSink>,
 }
 
 impl Sent {
@@ -60,7 +60,7 @@ impl Sent {
             .iter()
             .map(|destination| Sender::start(destination, &service.limits, &service.tls, say));
         let senders = senders.collect::<Result<Vec<_>>>()?;
-        let (store, counts) = Stored::start(plan, &recording_info.host)?.unzip();
+        let (store, counts) = StoreSink::start(plan, &recording_info.host)?.unzip();
         let board = Arc::new(Board::new(&senders, counts, service.interval));
         if let Some(address) = service.listen {
             Board::serve(&board, address)?;

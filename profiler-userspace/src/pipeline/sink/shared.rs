@@ -12,10 +12,10 @@ use anyhow::{Context as _, Result};
 
 /// All shared outputs.
 #[derive(Default)]
-pub(crate) struct Shared<'a>(Vec<Place<'a>>);
+pub(crate) struct Shared<'a>(Vec<OutputFile<'a>>);
 
 /// One of them, and what will be written there.
-struct Place<'a> {
+struct OutputFile<'a> {
     sink: &'a Sink,
     output: &'a Output,
     together: Together,
@@ -40,7 +40,7 @@ impl<'a> Shared<'a> {
                 (place.together.add(event, profile)).with_context(cannot)?;
                 place.style.notes = format!("{}\n{}", place.style.notes, style.notes);
             }
-            None => self.0.push(Place {
+            None => self.0.push(OutputFile {
                 sink,
                 output,
                 together: Together::new(event, profile.clone()),
@@ -57,7 +57,7 @@ impl<'a> Shared<'a> {
     pub(crate) fn write(self) -> Result<Vec<String>> {
         let mut files = Vec::new();
         for place in self.0 {
-            let Place {
+            let OutputFile {
                 sink,
                 output,
                 together,

@@ -24,7 +24,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::SystemTime;
 
 /// The store of a service.
-pub(super) struct Stored {
+pub(super) struct StoreSink {
     host: String,
     folder: HostFolder,
     /// When this recorder began, which tells its recordings from those of others.
@@ -39,7 +39,7 @@ pub(super) struct Stored {
     renderer: Renderer,
 }
 
-impl Stored {
+impl StoreSink {
     /// Opens the store of a plan, if it has one, and has tables made of what an earlier recorder left. Returns its counts as well.
     pub(super) fn start(plan: &Arc<Plan>, host: &str) -> Result<Option<(Self, Arc<Counts>)>> {
         let service = plan.service.as_ref();

@@ -1,4 +1,4 @@
-use super::super::Place;
+use super::super::MappedAddress;
 use super::*;
 
 /// One that no process has.
@@ -16,7 +16,7 @@ fn here() -> u64 {
     ourselves as fn() -> ProcessKey as usize as u64
 }
 
-fn place(processes: &Processes, process_key: ProcessKey, address: u64) -> Option<Place> {
+fn place(processes: &Processes, process_key: ProcessKey, address: u64) -> Option<MappedAddress> {
     processes.get(process_key)?.place(address)
 }
 
@@ -149,7 +149,7 @@ fn a_process_is_read_once_and_marked_when_it_exits() {
     assert!(processes.meet(GONE));
     assert!(processes.has_gone(GONE));
     // One whose mappings were read for another reason is not read again.
-    processes.let_go(later);
+    processes.remove(later);
     processes.see(later);
     assert!(!processes.meet(later));
 }
@@ -166,7 +166,7 @@ fn ended_processes_are_reported_and_forgotten() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(processes.ended(), [key]);
-    processes.let_go(key);
+    processes.remove(key);
     assert_eq!((processes.len(), processes.ended().len()), (1, 0));
     assert!(processes.get(key).is_none());
     assert!(processes.see(key), "as if never seen");
@@ -178,7 +178,7 @@ fn a_program_that_became_another_has_ended() {
     processes.see(ourselves_at(1));
     processes.see(ourselves_at(2));
     assert_eq!(processes.ended(), [ourselves_at(1)]);
-    processes.let_go(ourselves_at(1));
+    processes.remove(ourselves_at(1));
     assert!(processes.get(ourselves_at(2)).is_some());
     assert!(!processes.see(ourselves_at(2)));
     // A late event of the first does not get the mappings of the second.

@@ -73,7 +73,7 @@ impl From<io::Error> for ParseError {
 }
 
 /// The most memory that text may take, in bytes, beside its names: a small packed file may hold a great many lines.
-pub const MOST_MEMORY: u64 = 2 << 30;
+pub const MAX_MEMORY: u64 = 2 << 30;
 
 /// Folded text that was read.
 #[derive(Debug)]
@@ -133,7 +133,7 @@ pub fn parse_lines(text: &mut dyn BufRead, unit: Unit) -> Result<Parsed, ParseEr
                 first_skipped = first_skipped.or(Some(error));
             }
         }
-        if profile.bytes() > MOST_MEMORY {
+        if profile.bytes() > MAX_MEMORY {
             return Err(ParseError::TooMany { line });
         }
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::profile::WindowTotals;
-use crate::raw_recording::section::{self, Found, Kind};
+use crate::raw_recording::section::{self, Kind, SectionRead};
 use crate::raw_recording::wire;
 use prost::Message as _;
 use std::ops::Range;
@@ -179,7 +179,7 @@ fn stacks_that_extend_others_keep_their_order() {
     let callees = of((0..50).rev().map(|n| vec![8, 5 * n + 2, 3]).collect());
     let (bytes, _) = written(&[callers, callees]);
     let (mut rest, mut batches) = (&bytes[MAGIC.len() + 1..], Vec::new());
-    while let Found::Section(section) = section::read(&mut rest).unwrap() {
+    while let SectionRead::Section(section) = section::read(&mut rest).unwrap() {
         if section.kind == Kind::Batch as u8 {
             batches.push(wire::Batch::decode(&*section.unpack().unwrap()).unwrap());
         }

@@ -11,7 +11,7 @@ use profiler_common::runtime::cpython::at;
 use profiler_common::walk::Memory as _;
 
 /// The longest table that is read, in bytes.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// In a bytes object: its length, and where its bytes begin. Where objects have longer heads, [`at::HEAD_MORE`] comes on top.
 const LENGTH: u64 = 16;
@@ -30,7 +30,7 @@ fn read(memory: &TargetMemory, code: u64) -> Option<Box<[(u32, u32)]>> {
     let [first] = memory.read(code.wrapping_add(memory.descriptor(at::CODE_FIRST_LINE)))?;
     let table = table.wrapping_add(memory.descriptor(at::HEAD_MORE));
     let [length] = memory.read(table.wrapping_add(LENGTH))?;
-    if length > MOST_BYTES {
+    if length > MAX_BYTES {
         return None;
     }
     let mut bytes = vec![0; usize::try_from(length).ok()?];

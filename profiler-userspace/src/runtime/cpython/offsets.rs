@@ -13,7 +13,7 @@ const WORDS: usize = 64;
 const COOKIE: u64 = u64::from_le_bytes(*b"xdebugpy");
 
 /// No offset is as large.
-const MOST: u64 = 4096;
+const MAX: u64 = 4096;
 
 /// Why there are no offsets.
 pub(super) const NOT_THERE: &str = "its table of offsets is not there";
@@ -51,14 +51,14 @@ pub(super) fn put(table: &[u64; WORDS], words: &mut Words) -> Result<(), &'stati
     let has_head = get(object + 1) == CODE_BEGIN + head_more;
     let is_known = [current, instruction, file, first_line]
         .iter()
-        .all(|word| *word < MOST)
+        .all(|word| *word < MAX)
         && has_head
         && executable == 0
         && previous == 8
         && (instruction + 8..instruction + 24).contains(&owner)
         && name == file + 8
         && qualified == file + 16
-        && (16..MOST).contains(&bytecode);
+        && (16..MAX).contains(&bytecode);
     if !is_known {
         return Err(OTHER);
     }

@@ -12,9 +12,9 @@ use profiler_common::walk::Memory as _;
 /// A method has a table of lines: the lowest flag (`constMethodFlags.hpp`, `constMethod.hpp`).
 const HAS_LINES: u64 = 1;
 /// The most bytes of a table.
-const MOST_BYTES: u64 = 1 << 18;
+const MAX_BYTES: u64 = 1 << 18;
 /// Most `ConstMethod`s have no more bytes.
-const USUAL_BYTES: u64 = 256;
+const DEFAULT_BYTES: u64 = 256;
 /// Instead of two small distances, two numbers follow.
 const LARGE: u8 = 0xff;
 
@@ -29,7 +29,7 @@ pub(super) fn places(memory: &TargetMemory, method: u64) -> impl Iterator<Item =
     let constant = memory.read(method.wrapping_add(offset.into()));
     constant
         .into_iter()
-        .flat_map(|[constant]| [constant, constant.wrapping_add(USUAL_BYTES)])
+        .flat_map(|[constant]| [constant, constant.wrapping_add(DEFAULT_BYTES)])
 }
 
 fn read(memory: &TargetMemory, method: u64) -> Option<Box<[(u32, u32)]>> {
@@ -43,7 +43,7 @@ fn read(memory: &TargetMemory, method: u64) -> Option<Box<[(u32, u32)]>> {
     let bytecodes = word(constant, offsets.code_bytes)? & 0xffff;
     let words = u64::from(word(constant, offsets.const_method_words)? as u32);
     let start = u64::from(offsets.const_method_bytes) + bytecodes;
-    let bytes = words.checked_mul(8)?.checked_sub(start)?.min(MOST_BYTES);
+    let bytes = words.checked_mul(8)?.checked_sub(start)?.min(MAX_BYTES);
     let mut table = vec![0; usize::try_from(bytes).ok()?];
     memory.copy(constant.checked_add(start)?, &mut table)?;
     Some(decode(&table, bytecodes as u32, least_digit(memory)))

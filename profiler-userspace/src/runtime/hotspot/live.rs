@@ -16,11 +16,11 @@ use std::thread;
 use std::time::Duration;
 
 /// Entries of a table, at most, and characters of a name.
-const MOST_ENTRIES: u64 = 1 << 14;
-const MOST_NAME: usize = 128;
+const MAX_ENTRIES: u64 = 1 << 14;
+const MAX_NAME: usize = 128;
 
 /// So often a process is asked whose tables are not filled yet, and how long apart.
-const MOST_TRIES: u32 = 50;
+const MAX_TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(4);
 
 /// The name of a process that the JDK's launcher began.
@@ -40,7 +40,7 @@ pub(super) struct Tables {
 impl Tables {
     /// Those of some process that has the file mapped.
     pub(super) fn read(image: &Image<'_>) -> Option<Self> {
-        for _ in 0..MOST_TRIES {
+        for _ in 0..MAX_TRIES {
             let mut is_mapped = false;
             for (process, bias) in processes(image) {
                 is_mapped = true;
@@ -81,7 +81,7 @@ impl Tables {
         .map(entry);
         let (kind, field, is_static) = (kind?, field?, is_static?);
         let mut place = number("gHotSpotVMStructs")?;
-        for _ in 0..MOST_ENTRIES {
+        for _ in 0..MAX_ENTRIES {
             let of_type = word(memory, place.checked_add(kind)?)?;
             if of_type == 0 {
                 break;
@@ -103,7 +103,7 @@ impl Tables {
         let entry = |name: &str| number(&format!("gHotSpotVMTypeEntry{name}"));
         let [kind, size, stride] = ["TypeNameOffset", "SizeOffset", "ArrayStride"].map(entry);
         let mut place = number("gHotSpotVMTypes")?;
-        for _ in 0..MOST_ENTRIES {
+        for _ in 0..MAX_ENTRIES {
             let of_type = word(memory, place.checked_add(kind?)?)?;
             if of_type == 0 {
                 break;
@@ -146,7 +146,7 @@ fn word(memory: &TargetMemory, address: u64) -> Option<u64> {
 /// Text up to a NUL.
 fn text(memory: &TargetMemory, address: u64) -> Option<String> {
     let mut bytes = Vec::new();
-    while bytes.len() < MOST_NAME {
+    while bytes.len() < MAX_NAME {
         let mut byte = [0];
         memory.copy(address.checked_add(bytes.len() as u64)?, &mut byte)?;
         if byte[0] == 0 {

@@ -9,7 +9,7 @@ use crate::process::{FunctionEvent, FunctionLines, InlinedCall, ProcessKey, Runt
 use crate::runtime::{Caches, TargetMemory};
 use foldhash::HashMap;
 use profiler_common::runtime::hotspot::{CALL_STUB, Offsets};
-use profiler_common::runtime::{COMPILED, FunctionInfo as _, HotSpot, Piece, RuntimeKind};
+use profiler_common::runtime::{COMPILED, FunctionInfo as _, HotSpot, RemoteString, RuntimeKind};
 use profiler_common::walk::Memory as _;
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub(in crate::runtime) const UNNAMED: &str = "<method>";
 
 /// The longest name, in bytes.
-const MOST_NAME: u32 = 512;
+const MAX_NAME: u32 = 512;
 
 /// Completes a method by what was told.
 pub(in crate::runtime) fn complete(
@@ -158,7 +158,7 @@ fn plain(name: &str) -> String {
 }
 
 /// The most methods that are kept; then all are read anew.
-const MOST_METHODS: usize = 1 << 16;
+const MAX_METHODS: usize = 1 << 16;
 
 /// Methods that are compiled into others: most are compiled into many.
 #[derive(Debug, Default)]
@@ -171,9 +171,9 @@ pub(in crate::runtime) struct Methods {
 }
 
 /// Of larger blobs, descriptions are read again when they are needed.
-const MOST_DESCRIPTIONS: usize = 1 << 8;
+const MAX_DESCRIPTIONS: usize = 1 << 8;
 /// So many of the methods that are compiled into one are read ahead.
-const MOST_AHEAD: usize = 16;
+const MAX_AHEAD: usize = 16;
 
 /// The address of a `ConstMethod`, and what it begins with: its constants, its sizes, and the numbers of its names. A method that
 /// takes another's place differs in one of them.
@@ -191,7 +191,7 @@ impl Methods {
         lines: bool,
     ) -> impl Iterator<Item = u64> {
         let read = descriptions(memory, blob, lines).unwrap_or_default();
-        if read.len() <= MOST_DESCRIPTIONS {
+        if read.len() <= MAX_DESCRIPTIONS {
             self.descriptions.insert(blob, read);
         }
         self.described(blob)
@@ -201,7 +201,7 @@ impl Methods {
     fn described(&self, blob: u64) -> impl Iterator<Item = u64> {
         let all = self.descriptions.get(&blob).into_iter().flatten();
         let calls = all.flat_map(|one| &one.calls);
-        calls.map(|(method, _)| *method).take(MOST_AHEAD)
+        calls.map(|(method, _)| *method).take(MAX_AHEAD)
     }
 
     /// The descriptions of a blob.
@@ -247,7 +247,7 @@ impl Methods {
         self.descriptions.clear();
         for (method, (function, new)) in self.unsettled.drain() {
             if let Some((stamp, _)) = new.filter(|(_, number)| is_right(*number)) {
-                if self.known.len() >= MOST_METHODS {
+                if self.known.len() >= MAX_METHODS {
                     self.known.clear();
                 }
                 self.known.insert((process, method), (stamp, function));
@@ -288,8 +288,8 @@ fn read_method(memory: &TargetMemory, method: u64, wants_lines: bool) -> Runtime
     }
 }
 
-fn text(memory: &TargetMemory, piece: Piece) -> String {
-    let mut bytes = vec![0; piece.bytes.min(MOST_NAME) as usize];
+fn text(memory: &TargetMemory, piece: RemoteString) -> String {
+    let mut bytes = vec![0; piece.bytes.min(MAX_NAME) as usize];
     if piece.address == 0 || memory.copy(piece.address, &mut bytes).is_none() {
         return String::new();
     }

@@ -9,13 +9,13 @@ use profiler_common::runtime::{Described as _, hotspot::Offsets};
 use profiler_common::walk::Memory as _;
 
 /// The most bytes of descriptions, and of scopes.
-const MOST_BYTES: usize = 1 << 18;
+const MAX_BYTES: usize = 1 << 18;
 /// Bytes of the numbers at the beginning of a scope that are read, at most.
 const HEAD: usize = 15;
 /// Memory that can be read ends with one of these.
 const PAGE: u64 = 4096;
 /// How deep calls are compiled into one another, at most.
-const MOST_CALLS: usize = 64;
+const MAX_CALLS: usize = 64;
 
 /// Instructions within the same calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ impl Tables {
         let bytes = usize::try_from(end.checked_sub(start)?).ok()?;
         Some(Self {
             descriptions: base.checked_add(start)?,
-            bytes: bytes.min(MOST_BYTES),
+            bytes: bytes.min(MAX_BYTES),
             scopes,
             metadata,
         })
@@ -117,7 +117,7 @@ pub(super) fn least_digit(memory: &TargetMemory) -> u8 {
 
 /// So many bytes from an address on, or those up to where the last page of them begins.
 fn readable(memory: &TargetMemory, address: u64, bytes: usize) -> Option<Vec<u8>> {
-    let mut read = vec![0; bytes.min(MOST_BYTES)];
+    let mut read = vec![0; bytes.min(MAX_BYTES)];
     if memory.copy(address, &mut read).is_none() {
         let behind = address.checked_add(read.len() as u64)? % PAGE;
         read.truncate(read.len().saturating_sub(behind as usize));
@@ -170,7 +170,7 @@ fn calls(
     method: &impl Fn(u32) -> Option<u64>,
 ) -> Vec<(u64, u32)> {
     let mut calls = Vec::new();
-    while scope != 0 && calls.len() <= MOST_CALLS {
+    while scope != 0 && calls.len() <= MAX_CALLS {
         let Some(mut rest) = scopes.get(scope..) else {
             return Vec::new();
         };

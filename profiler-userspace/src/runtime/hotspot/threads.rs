@@ -101,14 +101,14 @@ fn described(tables: &Tables) -> Option<(Fields, [u64; VARIABLE_COUNT])> {
 }
 
 /// The most threads of a list.
-const MOST_THREADS: u64 = 1 << 16;
+const MAX_THREADS: u64 = 1 << 16;
 /// The most bytes of the fields of a class, and of the name of a field.
-const MOST_FIELD_BYTES: usize = 1 << 12;
-const MOST_FIELD_NAME: u64 = 16;
+const MAX_FIELD_BYTES: usize = 1 << 12;
+const MAX_FIELD_NAME: u64 = 16;
 /// The most characters of a name that are read.
-const MOST_NAME: usize = 256;
+const MAX_NAME: usize = 256;
 /// A number of characters that is none, but characters.
-const MOST_CHARACTERS: usize = 1 << 20;
+const MAX_CHARACTERS: usize = 1 << 20;
 /// Stands for the rest of a longer one.
 const CUT: char = '…';
 
@@ -157,7 +157,7 @@ impl<'m> Threads<'m> {
         let list = all.variable(Variable::Threads)?;
         let count = all.word(list, fields.length)? & 0xffff_ffff;
         let array = all.word(list, fields.threads)?;
-        for index in 0..count.min(MOST_THREADS) {
+        for index in 0..count.min(MAX_THREADS) {
             let place = array.checked_add(8 * index)?;
             // One may be gone by now.
             if let Some((number, thread)) = all.thread(place) {
@@ -215,8 +215,8 @@ impl<'m> Threads<'m> {
             let length = head[*length..].first_chunk().copied()?;
             let characters = u32::from_le_bytes(length) as usize / width;
             // Text in its place.
-            (characters <= MOST_CHARACTERS).then_some(())?;
-            let mut bytes = vec![0; width * characters.min(MOST_NAME)];
+            (characters <= MAX_CHARACTERS).then_some(())?;
+            let mut bytes = vec![0; width * characters.min(MAX_NAME)];
             self.memory
                 .copy(array.checked_add(*begin as u64)?, &mut bytes)?;
             let mut text: String = match width {
@@ -227,7 +227,7 @@ impl<'m> Threads<'m> {
                     String::from_utf16_lossy(&units.collect::<Vec<u16>>())
                 }
             };
-            if characters > MOST_NAME {
+            if characters > MAX_NAME {
                 text.push(CUT);
             }
             text.as_bytes().starts_with(beginning).then_some(text)
@@ -242,7 +242,7 @@ impl<'m> Threads<'m> {
         let [length] = self.memory.read(array)?;
         let is_stream = self.fields.field_count == 0;
         let width = if is_stream { 1 } else { 2 };
-        let mut bytes = vec![0; (length as u32 as usize * width).min(MOST_FIELD_BYTES)];
+        let mut bytes = vec![0; (length as u32 as usize * width).min(MAX_FIELD_BYTES)];
         let begin = array.checked_add(self.fields.elements.into())?;
         self.memory.copy(begin, &mut bytes)?;
         let all = if is_stream {
@@ -271,7 +271,7 @@ impl<'m> Threads<'m> {
             let [symbol] = self.memory.read(constants.checked_add(place)?)?;
             let symbol = symbol & !1;
             let length = self.word(symbol, offsets.symbol_length)? & 0xffff;
-            if length != wanted.len() as u64 || length > MOST_FIELD_NAME {
+            if length != wanted.len() as u64 || length > MAX_FIELD_NAME {
                 return Some(false);
             }
             let mut name = vec![0; wanted.len()];

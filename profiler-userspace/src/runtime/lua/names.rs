@@ -8,9 +8,9 @@ use super::proto::Proto;
 use profiler_common::walk::Memory as _;
 
 /// How often a local variable without a name is followed to where it comes from.
-const MOST_MOVES: usize = 8;
+const MAX_MOVES: usize = 8;
 /// The longest name that is read, in bytes.
-const MOST_NAME: usize = 256;
+const MAX_NAME: usize = 256;
 
 /// Effect of an instruction on registers, as far as names are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,7 +134,7 @@ pub(super) fn of_called(proto: &Proto<'_>, number: u32) -> Option<String> {
     is_call(call, proto.is_5_3).then_some(())?;
     let mut register = call >> if proto.is_5_3 { 6 } else { 7 } & 0xff;
     let mut number = number as usize;
-    for _ in 0..MOST_MOVES {
+    for _ in 0..MAX_MOVES {
         if let Some(name) = local(proto, number, register) {
             return name;
         }
@@ -231,7 +231,7 @@ fn string(proto: &Proto<'_>, address: u64) -> Option<String> {
         0x14 => usize::try_from(length).ok()?,
         _ => return None,
     };
-    let mut bytes = vec![0; length.min(MOST_NAME)];
+    let mut bytes = vec![0; length.min(MAX_NAME)];
     proto.memory.copy(address.checked_add(24)?, &mut bytes)?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }

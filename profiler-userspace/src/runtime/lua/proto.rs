@@ -7,7 +7,7 @@ use profiler_common::runtime::Described as _;
 use profiler_common::walk::Memory as _;
 
 /// The most elements of an array that are read.
-const MOST: u32 = 1 << 20;
+const MAX: u32 = 1 << 20;
 
 /// A `Proto` of the process's, as far as user space reads it.
 pub(super) struct Proto<'m> {
@@ -36,7 +36,7 @@ impl<'m> Proto<'m> {
     /// An array: where its address and its length are, in bytes, and the size of an element. Of longer ones, the beginning.
     pub(super) fn array(&self, address: u64, length: u64, element: usize) -> Option<Vec<u8>> {
         let [array] = self.memory.read(self.address.checked_add(address)?)?;
-        let length = self.number(length)?.min(MOST) as usize;
+        let length = self.number(length)?.min(MAX) as usize;
         let mut bytes = vec![0; length * element];
         self.memory.copy(array, &mut bytes)?;
         Some(bytes)

@@ -3,7 +3,7 @@
 //! In: a `GCproto` in the process (`lj_obj.h`, `lj_debug.c`). Out: pairs of an end in instructions and a line.
 
 use super::names;
-use super::proto::{INSTRUCTIONS, MOST, number};
+use super::proto::{INSTRUCTIONS, MAX, number};
 use crate::process::{FunctionEvent, FunctionLines, RuntimeFunction};
 use crate::runtime::TargetMemory;
 use crate::runtime::lua::{complete_with, twice};
@@ -24,7 +24,7 @@ pub(in crate::runtime) fn lines(memory: &TargetMemory, function: u64) -> Functio
 /// The line of each instruction. The first belongs to the definition; each other has its distance from that.
 fn read(memory: &TargetMemory, proto: u64) -> Option<Vec<u32>> {
     let field = |offset: u64| number(memory, proto.checked_add(offset)?);
-    let instructions = field(INSTRUCTIONS)?.min(MOST) as usize;
+    let instructions = field(INSTRUCTIONS)?.min(MAX) as usize;
     let (first, lines) = (field(FIRST_LINE)?, field(LINES)?);
     let width = match lines {
         ..=0xff => 1,

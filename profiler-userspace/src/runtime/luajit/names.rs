@@ -4,7 +4,7 @@
 //! local variable that was put into the called slot. The instructions are those of `lj_bc.h`: bits 0–7 the operation, 8–15 A,
 //! 16–23 C, 24–31 B, 16–31 D.
 
-use super::proto::{INSTRUCTIONS, MOST, number};
+use super::proto::{INSTRUCTIONS, MAX, number};
 use crate::runtime::TargetMemory;
 use crate::runtime::search::unsigned;
 use profiler_common::walk::Memory as _;
@@ -16,11 +16,11 @@ const VARIABLES: u64 = 0x60;
 const CODE: u64 = 0x68;
 
 /// How often a local variable without a name is followed to where it comes from.
-const MOST_MOVES: usize = 8;
+const MAX_MOVES: usize = 8;
 /// The most bytes of names that are read.
-const MOST_BYTES: usize = 1 << 16;
+const MAX_BYTES: usize = 1 << 16;
 /// The longest name, in bytes.
-const MOST_NAME: usize = 256;
+const MAX_NAME: usize = 256;
 
 /// Operations.
 mod operation {
@@ -68,7 +68,7 @@ fn last_change(code: &[u32], slot: u32) -> Option<usize> {
 
 /// The name of the function that an instruction calls.
 pub(super) fn of_called(memory: &TargetMemory, proto: u64, called: u32) -> Option<String> {
-    let length = number(memory, proto.checked_add(INSTRUCTIONS)?)?.min(MOST);
+    let length = number(memory, proto.checked_add(INSTRUCTIONS)?)?.min(MAX);
     let mut bytes = vec![0; 4 * length as usize];
     memory.copy(proto.checked_add(CODE)?, &mut bytes)?;
     let (code, _) = bytes.as_chunks::<4>();
@@ -83,7 +83,7 @@ pub(super) fn of_called(memory: &TargetMemory, proto: u64, called: u32) -> Optio
         .then_some(())?;
     let mut slot = call >> 8 & 0xff;
     let variables = info(memory, proto, VARIABLES)?;
-    for _ in 0..MOST_MOVES {
+    for _ in 0..MAX_MOVES {
         if let Some(name) = variable(&variables, place as u64, slot) {
             return Some(name);
         }
@@ -108,7 +108,7 @@ fn constant(memory: &TargetMemory, proto: u64, index: u32) -> Option<String> {
     let [string] = memory.read(constants.checked_sub(8 * (u64::from(index) + 1))?)?;
     let [head, hash] = memory.read(string.checked_add(8)?)?;
     (head >> 8 & 0xff == 4).then_some(())?;
-    let mut bytes = vec![0; ((hash >> 32) as usize).min(MOST_NAME)];
+    let mut bytes = vec![0; ((hash >> 32) as usize).min(MAX_NAME)];
     memory.copy(string.checked_add(0x18)?, &mut bytes)?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -121,7 +121,7 @@ fn info(memory: &TargetMemory, proto: u64, field: u64) -> Option<Vec<u8>> {
     if start == 0 {
         return Some(bytes);
     }
-    while bytes.len() < MOST_BYTES {
+    while bytes.len() < MAX_BYTES {
         // A piece ends with a page, behind which there may be nothing.
         let place = start.checked_add(bytes.len() as u64)?;
         let mut piece = vec![0; PIECE - (place % PIECE as u64) as usize];
@@ -137,7 +137,7 @@ fn info(memory: &TargetMemory, proto: u64, field: u64) -> Option<Vec<u8>> {
 fn upvalue(names: &[u8], index: u32) -> Option<String> {
     let mut all = names.split(|byte| *byte == 0);
     let name = all.nth(index as usize)?;
-    let is_name = !name.is_empty() && name.len() <= MOST_NAME;
+    let is_name = !name.is_empty() && name.len() <= MAX_NAME;
     is_name.then(|| String::from_utf8_lossy(name).into_owned())
 }
 
@@ -170,7 +170,7 @@ fn variable(mut table: &[u8], place: u64, mut slot: u32) -> Option<String> {
             if slot == 0 {
                 let name = name?;
                 return Some(
-                    String::from_utf8_lossy(&name[..name.len().min(MOST_NAME)]).into_owned(),
+                    String::from_utf8_lossy(&name[..name.len().min(MAX_NAME)]).into_owned(),
                 );
             }
             slot -= 1;

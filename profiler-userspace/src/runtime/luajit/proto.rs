@@ -5,7 +5,7 @@
 use crate::runtime::TargetMemory;
 
 /// The most instructions of a function that are read.
-pub(super) const MOST: u32 = 1 << 20;
+pub(super) const MAX: u32 = 1 << 20;
 
 /// In a `GCproto`: `sizebc`.
 pub(super) const INSTRUCTIONS: u64 = 0xc;

@@ -12,9 +12,9 @@ use profiler_common::runtime::{
 use profiler_common::walk::Memory as _;
 
 /// The most words of code that lines are looked up of.
-const MOST_WORDS: u32 = 1 << 16;
+const MAX_WORDS: u32 = 1 << 16;
 /// The most entries that are read.
-const MOST_ENTRIES: u32 = 1 << 16;
+const MAX_ENTRIES: u32 = 1 << 16;
 
 /// In a body, whose size in words is the upper half of its first word: entries, positions, number, table.
 const BODY_ENTRIES_OF_3_1: u64 = 120;
@@ -38,14 +38,14 @@ pub(in crate::runtime) fn lines(memory: &TargetMemory, body: u64) -> FunctionLin
 
 fn read(memory: &TargetMemory, body: u64) -> Option<Box<[(u32, u32)]>> {
     let [first] = memory.read(body)?;
-    let words = ((first >> 32) as u32).min(MOST_WORDS);
+    let words = ((first >> 32) as u32).min(MAX_WORDS);
     let place = if memory.descriptor(at::LENGTH) == Length::InFlags as u64 {
         BODY_ENTRIES_OF_3_1
     } else {
         BODY_ENTRIES
     };
     let [entries, _, number, table] = memory.read(body.wrapping_add(place))?;
-    let number = (number as u32).min(MOST_ENTRIES);
+    let number = (number as u32).min(MAX_ENTRIES);
     let mut bytes = vec![0; number as usize * ENTRY_BYTES];
     memory.copy(entries, &mut bytes)?;
     let lines: Vec<u32> = bytes

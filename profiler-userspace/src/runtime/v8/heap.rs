@@ -56,7 +56,7 @@ impl Layout {
 }
 
 /// How often a string refers to another before the rest is left out.
-const MOST_STRINGS: usize = 64;
+const MAX_STRINGS: usize = 64;
 /// Types below are strings'; how a string is stored; and how wide its characters are (`instance-type.h`).
 const FIRST_OTHER: u16 = 128;
 const REPRESENTATION: u16 = 7;
@@ -120,7 +120,7 @@ impl<'m> Heap<'m> {
     /// A string of any kind; of a longer one, so many characters.
     pub(super) fn string(&self, string: u64, most: usize) -> Option<String> {
         let (mut text, mut left) = (String::new(), vec![(string, 0usize, most)]);
-        for _ in 0..MOST_STRINGS {
+        for _ in 0..MAX_STRINGS {
             let Some((string, skipped, most)) = left.pop() else {
                 return Some(text);
             };

@@ -17,9 +17,9 @@ use profiler_common::runtime::{COMPILED, FunctionInfo as _, RuntimeKind, V8};
 use std::sync::Arc;
 
 /// The longest name, in characters.
-const MOST_NAME: usize = 256;
+const MAX_NAME: usize = 256;
 /// The most bytes of a table of positions.
-const MOST_BYTES: usize = 1 << 18;
+const MAX_BYTES: usize = 1 << 18;
 
 /// Completes a function by what was told.
 pub(in crate::runtime) fn complete(
@@ -198,16 +198,16 @@ struct Reader<'r> {
 }
 
 /// A function without what is compiled into it, and its script.
-type Known = (Arc<RuntimeFunction>, Option<Arc<Script>>);
+type FunctionAndScript = (Arc<RuntimeFunction>, Option<Arc<Script>>);
 
 /// The most functions that are kept; then all are read anew.
-const MOST_FUNCTIONS: usize = 1 << 16;
+const MAX_FUNCTIONS: usize = 1 << 16;
 
 /// Functions that were read, with their checks, by the addresses of their `SharedFunctionInfo`s: most have code in many stretches, or
 /// are compiled into many.
 #[derive(Debug, Default)]
 pub(in crate::runtime) struct Functions {
-    known: HashMap<(ProcessKey, u64), (u32, Known)>,
+    known: HashMap<(ProcessKey, u64), (u32, FunctionAndScript)>,
     /// Those that were read since they were settled last.
     unsettled: HashMap<u64, Unsettled>,
 }
@@ -216,7 +216,7 @@ pub(in crate::runtime) struct Functions {
 #[derive(Debug)]
 struct Unsettled {
     check: u32,
-    known: Known,
+    known: FunctionAndScript,
     numbers: Vec<usize>,
 }
 
@@ -228,7 +228,7 @@ impl Functions {
         shared: u64,
         check: u32,
         number: usize,
-    ) -> Option<Known> {
+    ) -> Option<FunctionAndScript> {
         if let Some((known_check, known)) = self.known.get(&(process, shared))
             && *known_check == check
         {
@@ -254,7 +254,7 @@ impl Functions {
                 wrong.extend(unsettled.numbers);
                 continue;
             }
-            if self.known.len() >= MOST_FUNCTIONS {
+            if self.known.len() >= MAX_FUNCTIONS {
                 self.known.clear();
             }
             let known = (unsettled.check, unsettled.known);
@@ -277,7 +277,7 @@ impl Reader<'_> {
     }
 
     /// The same as [`function`](Self::function), but from before if it is the same, or as it was told.
-    fn known(&mut self, shared: u64, told: Option<&RuntimeFunction>) -> Known {
+    fn known(&mut self, shared: u64, told: Option<&RuntimeFunction>) -> FunctionAndScript {
         let check = V8::check(self.heap.memory, shared);
         let before =
             check.and_then(|check| self.functions.get(self.process, shared, check, self.number));
@@ -303,7 +303,7 @@ impl Reader<'_> {
     /// A function, by the address of its `SharedFunctionInfo`. Its positions are lines.
     fn function(&mut self, shared: u64) -> (RuntimeFunction, Option<Script>) {
         let name = name_of(self.heap.memory, shared);
-        let name = name.and_then(|name| self.heap.string(name, MOST_NAME));
+        let name = name.and_then(|name| self.heap.string(name, MAX_NAME));
         let name = name.filter(|name| !name.is_empty());
         // Where a function without a name begins is shown in any case.
         let script = self.script(shared, self.lines || name.is_none());
@@ -396,7 +396,7 @@ impl Reader<'_> {
         let heap = &self.heap;
         let bytecode = self.bytecode(shared)?;
         let table = heap.field(bytecode, heap.layout.bytecode_positions.into())?;
-        let entries = entries(&heap.bytes(table, 1, MOST_BYTES)?, heap.version);
+        let entries = entries(&heap.bytes(table, 1, MAX_BYTES)?, heap.version);
         // References are one more than addresses.
         let first = u32::from(heap.layout.bytecode).checked_sub(1)?;
         let mut lines = vec![(first, 0)];

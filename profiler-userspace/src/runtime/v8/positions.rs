@@ -10,19 +10,19 @@ pub(super) struct Entry {
     /// How far from the first, in bytes.
     pub(super) instruction: u32,
     /// Of what it was made.
-    pub(super) place: Place,
+    pub(super) place: ScriptPosition,
 }
 
 /// A place in the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct ScriptPosition {
     /// Number of characters before it in the script; none if it is outside of JavaScript.
     pub(super) offset: Option<u32>,
     /// The number of the call that was compiled into the function, from one on; zero of the function's own code.
     pub(super) call: u32,
 }
 
-impl Place {
+impl ScriptPosition {
     /// From the bits of a `SourcePosition`: whether it is external, 30 bits of offset, 16 of the call.
     pub(super) fn of(bits: u64) -> Self {
         let offset = bits >> 1 & 0x3fff_ffff;
@@ -59,7 +59,7 @@ pub(super) fn entries(mut table: &[u8], version: u32) -> Vec<Entry> {
         };
         entries.push(Entry {
             instruction,
-            place: Place::of(place as u64),
+            place: ScriptPosition::of(place as u64),
         });
     }
     entries
@@ -109,7 +109,7 @@ mod tests {
         let expected =
             [(0, 7, 0), (5, 100, 0), (8, 40, 2)].map(|(instruction, offset, call)| Entry {
                 instruction,
-                place: Place {
+                place: ScriptPosition {
                     offset: Some(offset),
                     call,
                 },
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(entries(&[], 0), []);
         assert_eq!(entries(&[0xff; 64], 0), []);
         assert_eq!(entries(&encoded(7), 0), []);
-        assert_eq!(Place::of(1).offset, None);
-        assert_eq!(Place::of(0).offset, None);
+        assert_eq!(ScriptPosition::of(1).offset, None);
+        assert_eq!(ScriptPosition::of(0).offset, None);
     }
 }

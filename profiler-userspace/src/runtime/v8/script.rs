@@ -15,10 +15,10 @@ const SOURCE: u64 = 8;
 const FIRST_LINE: u64 = 24;
 
 /// The longest path, in characters.
-const MOST_PATH: usize = 4096;
+const MAX_PATH: usize = 4096;
 /// The most bytes of a process's scripts that are read, and of how many lines ends are kept.
-const MOST_BYTES: usize = 256 << 20;
-const MOST_LINES: usize = 4 << 20;
+const MAX_BYTES: usize = 256 << 20;
+const MAX_LINES: usize = 4 << 20;
 const PIECE: usize = 1 << 20;
 
 /// Ends of lines of scripts that were read.
@@ -65,7 +65,7 @@ impl Scripts {
     ) -> Option<Script> {
         let script = address | 1;
         let name = heap.field(script, SCRIPT_NAME);
-        let name = name.and_then(|name| heap.string(name, MOST_PATH));
+        let name = name.and_then(|name| heap.string(name, MAX_PATH));
         let name: Arc<str> = name.unwrap_or_default().into();
         let key = (process, heap.integer(script, SCRIPT_ID)?, Arc::clone(&name));
         let ends = match self.of.get(&key) {
@@ -76,7 +76,7 @@ impl Scripts {
                 let read = self.read.entry(process).or_default();
                 let ends: Ends = ends(heap, source, read).map(Arc::from);
                 let count = ends.as_ref().map_or(0, |ends| ends.len());
-                if self.lines + count > MOST_LINES {
+                if self.lines + count > MAX_LINES {
                     *self = Self {
                         read: std::mem::take(&mut self.read),
                         ..Self::default()
@@ -100,7 +100,7 @@ fn ends(heap: &Heap<'_>, source: u64, read: &mut usize) -> Option<Vec<u32>> {
     let (address, is_narrow, characters) = heap.stored(source)?;
     let width = if is_narrow { 1 } else { 2 };
     let bytes = characters.checked_mul(width)?;
-    (bytes <= MOST_BYTES.saturating_sub(*read)).then_some(())?;
+    (bytes <= MAX_BYTES.saturating_sub(*read)).then_some(())?;
     *read += bytes;
     let (mut ends, mut piece) = (Vec::new(), vec![0; PIECE.min(bytes)]);
     for start in (0..bytes).step_by(PIECE) {

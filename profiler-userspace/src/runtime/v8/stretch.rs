@@ -4,25 +4,25 @@
 //! behind a head that refers to its `Code`; nothing leads from an address to the head, so it is searched for downwards.
 
 use super::heap::Heap;
-use super::positions::{Entry, Place, entries};
+use super::positions::{Entry, ScriptPosition, entries};
 use crate::process::ProcessKey;
 use crate::runtime::{BLOCK_BYTES, TargetMemory};
 use foldhash::HashMap;
 use profiler_common::runtime::v8::{STRETCH_BYTES, address_of, is_object};
 
 /// The most bytes below a stretch that are searched, and how many at a time.
-const MOST_SEARCHED: u64 = 1 << 20;
+const MAX_SEARCHED: u64 = 1 << 20;
 const PIECE: u64 = BLOCK_BYTES as u64;
 /// So many pieces are read at once where the head is not near.
-const MOST_PIECES: u64 = 4;
+const MAX_PIECES: u64 = 4;
 /// How far behind its head code begins, at most.
-const MOST_HEAD: u64 = 128;
+const MAX_HEAD: u64 = 128;
 /// The most bytes of a table, and of an array.
-const MOST_BYTES: usize = 1 << 18;
+const MAX_BYTES: usize = 1 << 18;
 /// So many of the functions that are compiled into one are read ahead.
-const MOST_AHEAD: usize = 8;
+const MAX_AHEAD: usize = 8;
 /// How deep calls are compiled into one another, at most.
-const MOST_CALLS: usize = 32;
+const MAX_CALLS: usize = 32;
 
 /// A piece of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,8 +66,8 @@ pub(in crate::runtime) struct Heads {
 type References = [Option<u64>; 5];
 
 /// The most maps of heads that are kept of a process, and the most processes.
-const MOST_MAPS: usize = 64;
-const MOST_PROCESSES: usize = 1 << 10;
+const MAX_MAPS: usize = 64;
+const MAX_PROCESSES: usize = 1 << 10;
 
 impl Heads {
     /// The pieces of code that a stretch has a part of, from the lowest, until [`settle`](Self::settle).
@@ -164,14 +164,14 @@ impl Heads {
         }) else {
             return Vec::new();
         };
-        if self.of.len() >= MOST_PROCESSES && !self.of.contains_key(&process) {
+        if self.of.len() >= MAX_PROCESSES && !self.of.contains_key(&process) {
             self.of.clear();
         }
         let known = self.of.entry(process).or_default();
         maps.retain(|map| !known.contains(map));
         maps.dedup();
         known.extend(maps);
-        known.truncate(MOST_MAPS);
+        known.truncate(MAX_MAPS);
         found
     }
 }
@@ -188,12 +188,12 @@ fn codes(heap: &Heap<'_>, stretch: u64, mut is_head: impl FnMut(u64) -> bool) ->
     let mut piece = [0; PIECE as usize];
     // That piece and the one below it were read ahead.
     let mut read_from = (stretch & !(PIECE - 1)).saturating_sub(PIECE);
-    while end > stretch.saturating_sub(MOST_SEARCHED) {
+    while end > stretch.saturating_sub(MAX_SEARCHED) {
         let start = end.saturating_sub(1) & !(PIECE - 1);
         if start < read_from {
-            let pieces = (0..MOST_PIECES).map(|number| start.saturating_sub(number * PIECE));
+            let pieces = (0..MAX_PIECES).map(|number| start.saturating_sub(number * PIECE));
             heap.memory.read_ahead(pieces);
-            read_from = start.saturating_sub((MOST_PIECES - 1) * PIECE);
+            read_from = start.saturating_sub((MAX_PIECES - 1) * PIECE);
         }
         let bytes = &mut piece[..(end - start) as usize];
         if heap.memory.copy(start, bytes).is_none() {
@@ -240,7 +240,7 @@ fn code_at(heap: &Heap<'_>, head: u64, object: u64) -> Option<Code> {
         (object, heap.field(object, layout.start.into())?)
     };
     let size = heap.field(object, layout.size.into())? as u32;
-    let is_behind = start > head && start - head <= MOST_HEAD;
+    let is_behind = start > head && start - head <= MAX_HEAD;
     is_behind.then_some(())?;
     Some(Code {
         object,
@@ -280,7 +280,7 @@ impl Code {
     /// numbers: few code has more.
     fn inlined(&self, heap: &Heap<'_>) -> impl Iterator<Item = u64> {
         let calls = self.data(heap, heap.layout.inlined);
-        let calls = calls.and_then(|calls| heap.bytes(calls, 1, 16 * MOST_AHEAD));
+        let calls = calls.and_then(|calls| heap.bytes(calls, 1, 16 * MAX_AHEAD));
         let literals = self.data(heap, heap.layout.literals).unwrap_or(0);
         let indexes = calls.unwrap_or_default().into_iter().skip(8).step_by(16);
         indexes.filter_map(move |index| heap.field(literals, 16 + 8 * u64::from(index)))
@@ -345,17 +345,17 @@ impl Code {
     ) -> Option<Vec<Run>> {
         let layout = heap.layout;
         let calls = self.data(heap, layout.inlined)?;
-        let calls = heap.bytes(calls, 1, MOST_BYTES).unwrap_or_default();
+        let calls = heap.bytes(calls, 1, MAX_BYTES).unwrap_or_default();
         let (calls, _) = calls.as_chunks::<16>();
         (places || !calls.is_empty()).then_some(())?;
         let table = heap.field(self.object, layout.positions.into())?;
-        let entries = entries(&heap.bytes(table, 1, MOST_BYTES)?, heap.version);
+        let entries = entries(&heap.bytes(table, 1, MAX_BYTES)?, heap.version);
         let literals = self.data(heap, layout.literals)?;
         let literal = |index: u32| {
             let literal = heap.field(literals, 16 + 8 * u64::from(index))?;
             self.literal(heap, literal)
         };
-        let levels = |place: Place| {
+        let levels = |place: ScriptPosition| {
             let mut levels = levels(place, calls, literal, function);
             let dropped = levels.iter_mut().filter(|_| !places);
             dropped.for_each(|level| level.offset = None);
@@ -377,7 +377,7 @@ impl Code {
 /// Functions and places in them, innermost first, of a place. `calls`: of each, the place of the call, and the number of its
 /// function's literal.
 fn levels(
-    place: Place,
+    place: ScriptPosition,
     calls: &[[u8; 16]],
     literal: impl Fn(u32) -> Option<u64>,
     function: u64,
@@ -385,7 +385,7 @@ fn levels(
     let (mut place, mut levels) = (place, Vec::new());
     while place.call != 0 {
         let call = calls.get(place.call as usize - 1);
-        let Some((call, true)) = call.map(|call| (call, levels.len() < MOST_CALLS)) else {
+        let Some((call, true)) = call.map(|call| (call, levels.len() < MAX_CALLS)) else {
             return Vec::new();
         };
         let (at, literals) = call.split_at(8);
@@ -404,7 +404,7 @@ fn levels(
             shared,
             offset: place.offset,
         });
-        place = Place::of(number(at));
+        place = ScriptPosition::of(number(at));
     }
     levels.push(Level {
         shared: function,
@@ -419,7 +419,7 @@ fn runs(
     end: u64,
     stretch: u64,
     entries: &[Entry],
-    levels: impl Fn(Place) -> Vec<Level>,
+    levels: impl Fn(ScriptPosition) -> Vec<Level>,
 ) -> Vec<Run> {
     let within = |address: u64| address.saturating_sub(stretch).min(STRETCH_BYTES) as u32;
     let mut runs = vec![Run {
@@ -499,8 +499,8 @@ mod tests {
         assert_eq!(heads.functions(&heap, process, stretch), [0x400]);
     }
 
-    fn place(offset: u32, call: u32) -> Place {
-        Place {
+    fn place(offset: u32, call: u32) -> ScriptPosition {
+        ScriptPosition {
             offset: Some(offset),
             call,
         }

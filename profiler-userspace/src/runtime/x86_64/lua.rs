@@ -5,17 +5,17 @@
 //! first argument.
 
 use crate::object::Image;
-use crate::runtime::{Words, cold};
+use crate::runtime::{Words, function_bounds};
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess,
     OpKind, Register,
 };
-use profiler_common::runtime::lua::{MOST_SITES, at, site};
+use profiler_common::runtime::lua::{MAX_SITES, at, site};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 /// Larger functions are not decoded.
-const LARGEST: u64 = 128 << 10;
+const MAX: u64 = 128 << 10;
 /// Code around the loop that is searched for its callers, on either side.
 const NEAR: u64 = 512 << 10;
 /// Instructions in front of a call that are looked at for its first argument.
@@ -23,7 +23,7 @@ const BEFORE: usize = 6;
 
 /// Where the loop has something.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Place {
+enum Operand {
     Register(Register),
     /// In its native frame, from rsp or rbp.
     Frame(Register, i64),
@@ -79,8 +79,8 @@ pub(in crate::runtime) fn put(
         words[at::MARKED] = marked_from(&instructions, words).map_or(body, |from| from.max(body));
     }
     match call {
-        Place::Register(register) => words[at::CALL_REGISTER] = dwarf(register)?,
-        Place::Frame(base, offset) => {
+        Operand::Register(register) => words[at::CALL_REGISTER] = dwarf(register)?,
+        Operand::Frame(base, offset) => {
             words[at::CALL_REGISTER] = dwarf(base)?;
             words[at::CALL_IN_FRAME] = 1;
             words[at::CALL_OFFSET] = offset as u64;
@@ -91,14 +91,14 @@ pub(in crate::runtime) fn put(
             .and_then(dwarf)
             .map_or(0, |number| number + 1);
     }
-    if let Place::Register(Register::RBX | Register::RBP) | Place::Frame(..) = call {
+    if let Operand::Register(Register::RBX | Register::RBP) | Operand::Frame(..) = call {
         return Some(());
     }
     put_sites(image, execute, &instructions, words)
 }
 
 /// Where the `CallInfo` is: by most of the stores of the next instruction; if they do not agree, by most of the loads and stores.
-fn call_place(instructions: &[Instruction], saved: u64) -> Option<Place> {
+fn call_place(instructions: &[Instruction], saved: u64) -> Option<Operand> {
     let is_store = |instruction: &Instruction| {
         instruction.op0_kind() == OpKind::Memory && instruction.op1_register().is_gpr64()
     };
@@ -106,7 +106,7 @@ fn call_place(instructions: &[Instruction], saved: u64) -> Option<Place> {
         instruction.op1_kind() == OpKind::Memory && instruction.op0_register().is_gpr64()
     };
     let most_by = |is_it: &dyn Fn(&Instruction) -> bool| {
-        let mut votes: HashMap<Place, usize> = HashMap::new();
+        let mut votes: HashMap<Operand, usize> = HashMap::new();
         for (number, instruction) in instructions.iter().enumerate() {
             let base = instruction.memory_base();
             if instruction.mnemonic() != Mnemonic::Mov
@@ -119,7 +119,7 @@ fn call_place(instructions: &[Instruction], saved: u64) -> Option<Place> {
             }
             // Registers that calls preserve may have it for a moment only, too.
             let loaded = loaded_from(&instructions[..number], base);
-            let place = loaded.or_else(|| is_kept(base).then_some(Place::Register(base)));
+            let place = loaded.or_else(|| is_kept(base).then_some(Operand::Register(base)));
             if let Some(place) = place {
                 *votes.entry(place).or_default() += 1;
             }
@@ -135,14 +135,14 @@ fn call_place(instructions: &[Instruction], saved: u64) -> Option<Place> {
 
 /// From where on the loop has its `CallInfo` where it keeps that: behind the instruction that first puts it there. None if that is
 /// not among those that run one after the other where the loop begins. `state_call` is as [`at::STATE_CALL`].
-fn kept_from(instructions: &[Instruction], state_call: u64, call: Place) -> Option<u64> {
+fn kept_from(instructions: &[Instruction], state_call: u64, call: Operand) -> Option<u64> {
     let mut info = InstructionInfoFactory::new();
     let (mut states, mut calls) = (HashSet::new(), HashSet::new());
     let (has_first, argument) = match state_call {
         0 => (&mut calls, Register::RSI),
         _ => (&mut states, Register::RDI),
     };
-    has_first.insert(Place::Register(argument));
+    has_first.insert(Operand::Register(argument));
     let first = instructions
         .iter()
         .take_while(|instruction| instruction.flow_control() == FlowControl::Next);
@@ -152,7 +152,7 @@ fn kept_from(instructions: &[Instruction], state_call: u64, call: Place) -> Opti
         let is_of_state = is_move
             && instruction.op1_kind() == OpKind::Memory
             && instruction.memory_displacement64() == state_call
-            && states.contains(&Place::Register(instruction.memory_base()));
+            && states.contains(&Operand::Register(instruction.memory_base()));
         let is_call =
             from.is_some_and(|from| calls.contains(&from)) || state_call != 0 && is_of_state;
         let is_state = from.is_some_and(|from| states.contains(&from));
@@ -165,7 +165,7 @@ fn kept_from(instructions: &[Instruction], state_call: u64, call: Place) -> Opti
         let used = info.info(instruction).used_registers().iter();
         let registers =
             used.filter(|used| !matches!(used.access(), OpAccess::Read | OpAccess::CondRead));
-        written.extend(registers.map(|used| Place::Register(used.register().full_register())));
+        written.extend(registers.map(|used| Operand::Register(used.register().full_register())));
         for place in written {
             states.remove(&place);
             calls.remove(&place);
@@ -200,24 +200,24 @@ fn marked_from(instructions: &[Instruction], words: &Words) -> Option<u64> {
 }
 
 /// Where a move takes its value from, if that is a register or a place in the native frame.
-fn moved_from(instruction: &Instruction) -> Option<Place> {
+fn moved_from(instruction: &Instruction) -> Option<Operand> {
     match instruction.op1_kind() {
-        OpKind::Register => Some(Place::Register(instruction.op1_register())),
+        OpKind::Register => Some(Operand::Register(instruction.op1_register())),
         OpKind::Memory => frame_place(instruction),
         _ => None,
     }
 }
 
 /// The place in the native frame that an instruction is about.
-fn frame_place(instruction: &Instruction) -> Option<Place> {
+fn frame_place(instruction: &Instruction) -> Option<Operand> {
     let base = instruction.memory_base();
     let is_frame = matches!(base, Register::RSP | Register::RBP)
         && instruction.memory_index() == Register::None;
-    is_frame.then(|| Place::Frame(base, instruction.memory_displacement64() as i64))
+    is_frame.then(|| Operand::Frame(base, instruction.memory_displacement64() as i64))
 }
 
 /// The place in the native frame that a register was loaded from last.
-fn loaded_from(before: &[Instruction], register: Register) -> Option<Place> {
+fn loaded_from(before: &[Instruction], register: Register) -> Option<Operand> {
     let mut info = InstructionInfoFactory::new();
     let last = before
         .iter()
@@ -227,7 +227,7 @@ fn loaded_from(before: &[Instruction], register: Register) -> Option<Place> {
     frame_load(last, register)
 }
 
-fn frame_load(instruction: &Instruction, register: Register) -> Option<Place> {
+fn frame_load(instruction: &Instruction, register: Register) -> Option<Operand> {
     let is_load = instruction.mnemonic() == Mnemonic::Mov
         && instruction.op0_kind() == OpKind::Register
         && instruction.op0_register() == register
@@ -239,7 +239,7 @@ fn frame_load(instruction: &Instruction, register: Register) -> Option<Place> {
 fn reads_instruction(
     instruction: &Instruction,
     saved: u64,
-    call: Place,
+    call: Operand,
     all: &[Instruction],
 ) -> bool {
     let base = instruction.memory_base();
@@ -249,8 +249,8 @@ fn reads_instruction(
         && instruction.memory_index() == Register::None;
     is_load
         && match call {
-            Place::Register(register) => base == register,
-            Place::Frame(..) => {
+            Operand::Register(register) => base == register,
+            Operand::Frame(..) => {
                 let number = all.partition_point(|other| other.ip() < instruction.ip());
                 loaded_from(&all[..number], base) == Some(call)
             }
@@ -286,7 +286,7 @@ fn put_sites(
     words[at::SAVED_FP] = *saves.get(&Register::RBP)? as u64;
     let mut sites = Vec::new();
     let near = execute.start.saturating_sub(NEAR)..execute.end.saturating_add(NEAR);
-    let functions = cold::functions(image, near);
+    let functions = function_bounds::functions(image, near);
     for function in &functions {
         let Some(code) = Code::read(image, function.clone()) else {
             continue;
@@ -313,7 +313,7 @@ fn put_sites(
     }
     sites.sort_unstable();
     sites.dedup();
-    if sites.is_empty() || sites.len() > MOST_SITES {
+    if sites.is_empty() || sites.len() > MAX_SITES {
         return None;
     }
     words[at::SITES] = sites.len() as u64;
@@ -338,14 +338,14 @@ fn saves(instructions: &[Instruction]) -> (HashMap<Register, i64>, u64) {
 /// The site of a call, by where its function has its first argument.
 fn returns(function: &[Instruction], number: usize, saves: &HashMap<Register, i64>) -> Option<u64> {
     let (offset, is_by_fp) = match first_argument(function, number)? {
-        Place::Register(register) => (*saves.get(&register)?, false),
-        Place::Frame(base, offset) => (offset, base == Register::RBP),
+        Operand::Register(register) => (*saves.get(&register)?, false),
+        Operand::Frame(base, offset) => (offset, base == Register::RBP),
     };
     site(function[number].next_ip(), offset, is_by_fp)
 }
 
 /// Where a function keeps its first argument during a call.
-fn first_argument(function: &[Instruction], call: usize) -> Option<Place> {
+fn first_argument(function: &[Instruction], call: usize) -> Option<Operand> {
     let before = &function[..call];
     // The source of the call's own first argument.
     let argument = before
@@ -362,7 +362,7 @@ fn first_argument(function: &[Instruction], call: usize) -> Option<Place> {
             frame_load(instruction, Register::RDI).or_else(|| {
                 Some(instruction.op1_register())
                     .filter(|register| is_kept(*register))
-                    .map(Place::Register)
+                    .map(Operand::Register)
             })
         });
     // Otherwise where the function's first instructions put it.
@@ -375,7 +375,7 @@ fn first_argument(function: &[Instruction], call: usize) -> Option<Place> {
                 && instruction.op1_kind() == OpKind::Register
                 && instruction.op1_register() == Register::RDI
                 && is_kept(instruction.op0_register());
-            is_copy.then(|| Place::Register(instruction.op0_register()))
+            is_copy.then(|| Operand::Register(instruction.op0_register()))
         })
     })
 }
@@ -467,7 +467,7 @@ struct Code {
 impl Code {
     fn read(image: &Image<'_>, function: Range<u64>) -> Option<Self> {
         let bytes = function.end.checked_sub(function.start)?;
-        let mut code = vec![0; usize::try_from(bytes).ok().filter(|_| bytes <= LARGEST)?];
+        let mut code = vec![0; usize::try_from(bytes).ok().filter(|_| bytes <= MAX)?];
         image.copy(function.start, &mut code)?;
         Some(Self {
             bytes: code,
@@ -508,7 +508,7 @@ mod tests {
         let three = decode(&[STORE_BY_R14, STORE_BY_R14, STORE_BY_R14, STORE_BY_R12]);
         assert_eq!(
             call_place(&three, 0x20),
-            Some(Place::Register(Register::R14))
+            Some(Operand::Register(Register::R14))
         );
         assert_eq!(call_place(&three, 0x28), None);
         let as_many = decode(&[STORE_BY_R14, STORE_BY_R12]);
@@ -516,7 +516,7 @@ mod tests {
         let in_frame = decode(&[LOAD_RAX, NOTHING, STORE_BY_RAX]);
         assert_eq!(
             call_place(&in_frame, 0x20),
-            Some(Place::Frame(Register::RSP, 0x10))
+            Some(Operand::Frame(Register::RSP, 0x10))
         );
         assert_eq!(call_place(&decode(&[STORE_BY_RAX]), 0x20), None);
     }
@@ -528,7 +528,7 @@ mod tests {
         let instructions = decode(&[LOAD_RBX, STORE_BY_RBX]);
         assert_eq!(
             call_place(&instructions, 0x20),
-            Some(Place::Frame(Register::RSP, 0x10))
+            Some(Operand::Frame(Register::RSP, 0x10))
         );
     }
 
@@ -538,7 +538,7 @@ mod tests {
         let instructions = decode(&[STORE_BY_R14, STORE_BY_R12, LOAD_BY_R14, LOAD_BY_R14]);
         assert_eq!(
             call_place(&instructions, 0x20),
-            Some(Place::Register(Register::R14))
+            Some(Operand::Register(Register::R14))
         );
     }
 
@@ -549,12 +549,12 @@ mod tests {
         const RSI_TO_R14: &[u8] = &[0x49, 0x89, 0xf6];
         const STATE_S_TO_RAX: &[u8] = &[0x48, 0x8b, 0x47, 0x20];
         const RAX_TO_RBX: &[u8] = &[0x48, 0x89, 0xc3];
-        let frame = Place::Frame(Register::RSP, 8);
+        let frame = Operand::Frame(Register::RSP, 8);
         let by_frame = decode(&[RSI_TO_R11, NOTHING, R11_TO_FRAME, NOTHING]);
         assert_eq!(kept_from(&by_frame, 0, frame), Some(0x1009));
-        let r14 = Place::Register(Register::R14);
+        let r14 = Operand::Register(Register::R14);
         assert_eq!(kept_from(&decode(&[RSI_TO_R14]), 0, r14), Some(0x1003));
-        let rbx = Place::Register(Register::RBX);
+        let rbx = Operand::Register(Register::RBX);
         let by_state = decode(&[STATE_S_TO_RAX, RAX_TO_RBX]);
         assert_eq!(kept_from(&by_state, 0x20, rbx), Some(0x1007));
         assert_eq!(kept_from(&by_state, 0x28, rbx), None);
@@ -577,15 +577,15 @@ mod tests {
             let instructions = decode(&[bytes, &[CALL]].concat());
             first_argument(&instructions, instructions.len() - 1)
         };
-        let rbx = Some(Place::Register(Register::RBX));
+        let rbx = Some(Operand::Register(Register::RBX));
         assert_eq!(place(&[RDI_TO_RBX, NOTHING]), rbx);
         assert_eq!(
             place(&[RDI_TO_RBX, RBP_TO_RDI]),
-            Some(Place::Register(Register::RBP))
+            Some(Operand::Register(Register::RBP))
         );
         assert_eq!(
             place(&[RDI_TO_RBX, FRAME_TO_RDI]),
-            Some(Place::Frame(Register::RSP, 8))
+            Some(Operand::Frame(Register::RSP, 8))
         );
         // Behind a call it is whatever that left.
         assert_eq!(place(&[RBP_TO_RDI, CALL]), None);

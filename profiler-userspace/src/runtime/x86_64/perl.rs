@@ -3,18 +3,18 @@
 //! In: an object's file. Out: what looks like the loop, and variables that are used as perl uses some of its own.
 
 use crate::object::Image;
-use crate::runtime::cold::starts;
+use crate::runtime::function_bounds::starts;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::ops::Range;
 
 /// The most code that is looked through, in bytes.
-const MOST_CODE: u64 = 64 << 20;
+const MAX_CODE: u64 = 64 << 20;
 /// Larger functions are not looked at.
-const LARGEST: u64 = 256 << 10;
+const MAX: u64 = 256 << 10;
 /// Bytes of the largest loop. `Perl_runops_debug` of debugging builds is larger.
-const LARGEST_LOOP: u64 = 192;
+const MAX_LOOP: u64 = 192;
 
 /// In an `OP`: `op_ppaddr`.
 const FUNCTION: u64 = 0x10;
@@ -56,14 +56,14 @@ impl Uses {
     pub(in crate::runtime) fn read(image: &Image<'_>) -> Option<Self> {
         let starts = starts(image)?;
         let bytes = starts.last()?.checked_sub(*starts.first()?)?;
-        if bytes > MOST_CODE {
+        if bytes > MAX_CODE {
             return None;
         }
         let mut uses = Self::default();
         let mut code = Vec::new();
         for pair in starts.windows(2) {
             let (start, bytes) = (pair[0], pair[1].saturating_sub(pair[0]));
-            if bytes > LARGEST {
+            if bytes > MAX {
                 continue;
             }
             code.resize(usize::try_from(bytes).ok()?, 0);
@@ -81,7 +81,7 @@ impl Uses {
     fn add(&mut self, instructions: &[Instruction], function: Range<u64>) {
         /// Instructions behind one that are looked at.
         const BEHIND: usize = 6;
-        let is_small = function.end - function.start <= LARGEST_LOOP;
+        let is_small = function.end - function.start <= MAX_LOOP;
         for (number, instruction) in instructions.iter().enumerate() {
             let behind = &instructions[number + 1..];
             let behind = &behind[..behind.len().min(BEHIND)];

@@ -12,7 +12,7 @@ use std::ops::Range;
 pub(in crate::runtime) const MOVE: &[u8] = &[0x49, 0x89, 0xfe];
 
 /// Larger functions are not looked at.
-const LARGEST: u64 = 1 << 20;
+const MAX: u64 = 1 << 20;
 /// How often a function stores register 14 at which address: that of a variable, or of what lies as far behind one as the innermost
 /// frame does in `executor_globals`. None if the function is too large.
 pub(in crate::runtime) fn stores(
@@ -20,7 +20,7 @@ pub(in crate::runtime) fn stores(
     function: &Range<u64>,
 ) -> Option<HashMap<u64, u32>> {
     let bytes = function.end.checked_sub(function.start)?;
-    if bytes > LARGEST {
+    if bytes > MAX {
         return None;
     }
     let mut code = vec![0; usize::try_from(bytes).ok()?];

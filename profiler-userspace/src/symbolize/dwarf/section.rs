@@ -18,7 +18,7 @@ use std::rc::Rc;
 const PAGE_BYTES: usize = 32 << 10;
 
 /// The least number of pages that are kept, whatever the budget.
-const LEAST_PAGES: usize = 16;
+const MIN_PAGES: usize = 16;
 
 /// Searching through so many bytes counts as one step.
 const BYTES_A_STEP: u64 = 16;
@@ -49,7 +49,7 @@ impl Pages {
         let most = usize::try_from(budget.page_bytes()).unwrap_or(usize::MAX) / PAGE_BYTES;
         Self {
             budget,
-            most: most.max(LEAST_PAGES),
+            most: most.max(MIN_PAGES),
             kept: RefCell::default(),
             gone: RefCell::default(),
             used: Cell::new(0),

@@ -6,11 +6,11 @@
 use crate::object::ElfAddress;
 
 /// The span of all addresses is divided into at least so many stretches, and so many more for each address.
-const LEAST_STRETCHES: usize = 1 << 10;
+const MIN_STRETCHES: usize = 1 << 10;
 const STRETCHES_AN_ADDRESS: usize = 4;
 
 /// The most stretches.
-const MOST_STRETCHES: usize = 1 << 16;
+const MAX_STRETCHES: usize = 1 << 16;
 
 /// Leads from any address to the first requested one that is not below it. A table has a symbol for every few
 /// bytes and is asked for a few addresses, so a search is rarely necessary.
@@ -28,7 +28,7 @@ impl<'a> Index<'a> {
         let base = addresses.first().map_or(0, |first| first.0);
         let span = addresses.last().map_or(0, |last| last.0 - base);
         let wanted = addresses.len().saturating_mul(STRETCHES_AN_ADDRESS);
-        let stretches = wanted.clamp(LEAST_STRETCHES, MOST_STRETCHES) as u64;
+        let stretches = wanted.clamp(MIN_STRETCHES, MAX_STRETCHES) as u64;
         let shift = (0..u64::BITS)
             .find(|shift| span >> shift < stretches)
             .unwrap_or(0);

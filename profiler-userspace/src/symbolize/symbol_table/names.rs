@@ -30,7 +30,7 @@ const GROUP_BYTES: u64 = 64 << 10;
 const MAX_NAMES_BYTES: usize = 16 << 20;
 
 /// A wanted name.
-struct Wanted {
+struct NameRequest {
     /// Its offset in the string table.
     offset: u32,
     /// The index of its function.
@@ -44,10 +44,10 @@ pub(super) fn choose(
     functions: &[Candidate],
 ) -> Vec<Option<Vec<u8>>> {
     let mut best: Vec<Option<Vec<u8>>> = vec![None; functions.len()];
-    let mut wanted: Vec<Wanted> = Vec::with_capacity(functions.len());
+    let mut wanted: Vec<NameRequest> = Vec::with_capacity(functions.len());
     for (of, function) in functions.iter().enumerate() {
         let offsets = &function.names[..function.aliases];
-        wanted.extend(offsets.iter().map(|&offset| Wanted { offset, of }));
+        wanted.extend(offsets.iter().map(|&offset| NameRequest { offset, of }));
     }
     wanted.sort_unstable_by_key(|wanted| wanted.offset);
     let mut reader = Reader {
@@ -108,7 +108,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     /// Reads the names of a group.
-    fn read(&mut self, group: &[Wanted], behind: &[Wanted]) {
+    fn read(&mut self, group: &[NameRequest], behind: &[NameRequest]) {
         self.filled = 0;
         let Some(part) = self.part(group) else {
             return;
@@ -130,8 +130,8 @@ impl Reader<'_> {
     }
 
     /// The part of the file with a group's names, complete except for long ones.
-    fn part(&self, group: &[Wanted]) -> Option<Range<u64>> {
-        let start = |wanted: &Wanted| self.names.start.checked_add(wanted.offset.into());
+    fn part(&self, group: &[NameRequest]) -> Option<Range<u64>> {
+        let start = |wanted: &NameRequest| self.names.start.checked_add(wanted.offset.into());
         let first = start(group.first()?)?;
         let end = start(group.last()?)?
             .saturating_add(FIRST_BYTES as u64)
@@ -141,9 +141,11 @@ impl Reader<'_> {
 
     /// Asks the system to read these names ahead. They are scattered: in a file that is not cached, each
     /// would be waited for.
-    fn read_ahead(&mut self, wanted: &[Wanted]) {
+    fn read_ahead(&mut self, wanted: &[NameRequest]) {
         self.read_ahead = true;
-        let near = |one: &Wanted, next: &Wanted| u64::from(next.offset - one.offset) <= GAP_BYTES;
+        let near = |one: &NameRequest, next: &NameRequest| {
+            u64::from(next.offset - one.offset) <= GAP_BYTES
+        };
         for part in wanted.chunk_by(near).filter_map(|group| self.part(group)) {
             let bytes = NonZeroU64::new(part.end - part.start);
             let _only_slower = rustix::fs::fadvise(self.file, part.start, bytes, Advice::WillNeed);

@@ -16,7 +16,7 @@ use std::ops::Range;
 const STRETCHES: usize = 1 << 14;
 
 /// A stretch has two to the power of this many bytes at least: nearly all functions are shorter.
-const LEAST_SHIFT: u32 = 12;
+const MIN_SHIFT: u32 = 12;
 
 /// How many symbols are looked at together.
 pub(super) const FEW: usize = 128;
@@ -53,7 +53,7 @@ impl Sieve {
         let (first, last) = (begins(addresses.first()?.0), addresses.last()?.0);
         let span = last - first;
         // Beside those from the beginning of the code to the last address, two in front and one behind.
-        let shift = (LEAST_SHIFT..u64::BITS).find(|shift| span >> shift < STRETCHES as u64 - 4)?;
+        let shift = (MIN_SHIFT..u64::BITS).find(|shift| span >> shift < STRETCHES as u64 - 4)?;
         let base = first.saturating_sub(2 << shift);
         let reach = (last - base).saturating_add(1 << shift);
         let stretches = vec![LIVE; STRETCHES].into_boxed_slice();

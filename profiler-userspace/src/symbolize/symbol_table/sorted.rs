@@ -11,16 +11,16 @@ use std::cmp::Reverse;
 use std::fs::File;
 
 /// Tables with more functions are not kept: they would take more than 16 MiB.
-const MOST_FUNCTIONS: usize = 1 << 20;
+const MAX_FUNCTIONS: usize = 1 << 20;
 
 /// So many functions in a row are passed over together where all of them end before an address.
 const GROUP: usize = 64;
 
 /// So many functions before an address are looked at until one covers it. Honest ones hardly overlap.
-const MOST_LOOKS: usize = 4096;
+const MAX_LOOKS: usize = 4096;
 
 /// With more symbols near addresses than these, the whole table is read.
-const MOST_NEAR: usize = 1 << 16;
+const MAX_NEAR: usize = 1 << 16;
 
 /// A symbol as the table has it.
 pub(super) type Symbol = Sym64<LittleEndian>;
@@ -55,7 +55,7 @@ impl Sorted {
                 let size = u32::try_from(function.size).ok()?;
                 all.push((function.start, u32::try_from(number).ok()?, size));
             }
-            (all.len() <= MOST_FUNCTIONS).then_some(())
+            (all.len() <= MAX_FUNCTIONS).then_some(())
         })?;
         all.sort_unstable();
         let mut reach = 0;
@@ -92,7 +92,7 @@ impl Sorted {
             if let Some(start) = self.covering(address.0, nearest)? {
                 self.add_all_at(start, &mut numbers);
             }
-            if numbers.len() > MOST_NEAR {
+            if numbers.len() > MAX_NEAR {
                 return None;
             }
         }
@@ -107,7 +107,7 @@ impl Sorted {
     fn add_all_at(&self, start: u64, numbers: &mut Vec<u32>) {
         let first = self.starts.partition_point(|it| *it < start);
         let those = self.starts[first..].iter().take_while(|it| **it == start);
-        let count = those.take(MOST_NEAR + 1).count();
+        let count = those.take(MAX_NEAR + 1).count();
         numbers.extend(&self.numbers[first..first + count]);
     }
 
@@ -117,7 +117,7 @@ impl Sorted {
         reason = "none that covers it, and not known, are different"
     )]
     fn covering(&self, address: u64, nearest: usize) -> Option<Option<u64>> {
-        for place in (0..=nearest).rev().take(MOST_LOOKS) {
+        for place in (0..=nearest).rev().take(MAX_LOOKS) {
             if self.reach[place / GROUP] <= address {
                 return Some(None);
             }
@@ -125,7 +125,7 @@ impl Sorted {
                 return Some(Some(self.starts[place]));
             }
         }
-        (nearest < MOST_LOOKS).then_some(None)
+        (nearest < MAX_LOOKS).then_some(None)
     }
 }
 

@@ -8,7 +8,7 @@ use super::{Naming, dwarf};
 use crate::allocator;
 use crate::object::{DebugFile, Elf, ElfAddress, FileOffset, Search};
 use ::object::{Object as _, ObjectSymbol as _};
-use dwarf::{Asked, Level, Question};
+use dwarf::{Level, QueryOutcome, Question};
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
@@ -19,7 +19,11 @@ use std::time::{Duration, Instant};
 const BETWEEN_STEPS: i64 = 1 << 20;
 
 /// The names of addresses, and the most memory that finding them took.
-fn look_up(program: &Path, addresses: &[ElfAddress], bytes: u64) -> (Vec<Vec<Level>>, Asked, i64) {
+fn look_up(
+    program: &Path,
+    addresses: &[ElfAddress],
+    bytes: u64,
+) -> (Vec<Vec<Level>>, QueryOutcome, i64) {
     let file = File::open(program).unwrap();
     let source = DebugFile::of(&file, &Elf::read(&file).unwrap()).unwrap();
     let mut symbols = vec![Vec::new(); addresses.len()];
@@ -91,7 +95,7 @@ fn little_memory_gives_the_same_names_in_several_rounds() {
     let within = |start: &ElfAddress| [0, 2, 4].map(|into| ElfAddress(start.0 + into));
     let all: Vec<ElfAddress> = starts.iter().flat_map(within).collect();
     let (plenty, asked, _) = look_up(&program, &all, 256 << 20);
-    assert_eq!(asked, Asked::default());
+    assert_eq!(asked, QueryOutcome::default());
     let both = plenty.iter().filter(|levels| levels.len() == 2);
     assert!(both.count() >= starts.len());
     let little = 9 << 20;
@@ -173,7 +177,10 @@ fn the_last_address_of_all_is_in_no_function() {
     units(&shop, 1, 1);
     let last = [ElfAddress(0), ElfAddress(u64::MAX)];
     let (symbols, asked, _) = look_up(&shop.path("whole"), &last, 256 << 20);
-    assert_eq!((symbols, asked), (vec![Vec::new(); 2], Asked::default()));
+    assert_eq!(
+        (symbols, asked),
+        (vec![Vec::new(); 2], QueryOutcome::default())
+    );
 }
 
 /// The memory that names alone take.

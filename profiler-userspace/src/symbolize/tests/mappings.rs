@@ -97,7 +97,7 @@ fn a_library_loaded_after_the_first_scan_is_found() {
     running.addresses();
     let mut processes = Processes::new();
     processes.see(running.process_key());
-    running.go_on();
+    running.resume();
     let late = running.addresses()[0];
     assert_eq!(
         names(&mut processes, running.process_key(), &[late]),

@@ -34,16 +34,16 @@ int main(void) {
 /// Names of programs as they come unless told otherwise.
 fn usual() -> Sources<'static> {
     Sources {
-        naming: &USUAL,
+        naming: &DEFAULT,
         fetch: None,
         progress: None,
         names: None,
     }
 }
 
-const USUAL_MEMORY: SymbolMemory = SymbolMemory { bytes: 256 << 20 };
+const DEFAULT_MEMORY: SymbolMemory = SymbolMemory { bytes: 256 << 20 };
 
-static USUAL: Naming = Naming {
+static DEFAULT: Naming = Naming {
     debug_directories: Vec::new(),
     demangling: Demangling::Full,
     inlined: false,
@@ -53,7 +53,7 @@ static USUAL: Naming = Naming {
     places: false,
     kernel_lines: false,
     interpreter_frames: false,
-    memory: USUAL_MEMORY,
+    memory: DEFAULT_MEMORY,
 };
 
 fn raw(process_key: ProcessKey, addresses: &[u64]) -> RawProfile {

@@ -101,7 +101,7 @@ impl Running {
         line.split_whitespace().map(number).collect()
     }
 
-    pub(super) fn go_on(&mut self) {
+    pub(super) fn resume(&mut self) {
         self.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
     }
 

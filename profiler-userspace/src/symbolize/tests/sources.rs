@@ -4,7 +4,7 @@ use super::demangle::Demangling;
 use super::memory_budget::MemoryBudget;
 use super::native::{self, Sources, Symbol};
 use super::program::Workshop;
-use super::{Naming, TWO_FUNCTIONS, USUAL, USUAL_MEMORY};
+use super::{DEFAULT, DEFAULT_MEMORY, Naming, TWO_FUNCTIONS};
 use crate::object::{BuildId, Elf, ElfAddress, Fetch, FileOffset, RegularFile};
 use crate::process::Opened;
 use ::object::read::elf::{ElfFile64, ProgramHeader as _};
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// Usual names, from this machine alone.
 pub(super) const HERE: Sources<'static> = Sources {
-    naming: &USUAL,
+    naming: &DEFAULT,
     fetch: None,
     memory: &MEMORY,
     cache: None,
@@ -25,7 +25,7 @@ pub(super) fn with(naming: &Naming) -> Sources<'_> {
     Sources { naming, ..HERE }
 }
 
-pub(super) static MEMORY: MemoryBudget = MemoryBudget::new(USUAL_MEMORY);
+pub(super) static MEMORY: MemoryBudget = MemoryBudget::new(DEFAULT_MEMORY);
 
 /// A program of the workshop's, as if that were the root of the file system, and its path there.
 pub(super) fn opened(shop: &Workshop, program: &Path) -> (Opened, PathBuf) {

@@ -10,7 +10,7 @@ fn an_early_end_of_a_section_is_counted_once() {
     let sources = Sources::find(&Image::read(&file).unwrap(), Large::Read).unwrap();
     let bytes = &sources.eh_frame.as_ref().unwrap().bytes;
     let read = |bytes: &[u8]| {
-        let mut found = Found::default();
+        let mut found = UnwindFindings::default();
         let section = EhFrame::from(EndianSlice::new(bytes, LittleEndian));
         super::read(&section, &sources, &mut found);
         found
@@ -25,16 +25,20 @@ fn an_early_end_of_a_section_is_counted_once() {
 }
 
 /// All that was found, in words that can be compared.
-fn words(found: &Found) -> (String, Vec<Rule>) {
+fn words(found: &UnwindFindings) -> (String, Vec<Rule>) {
     let said = (&found.stretches, &found.changes, found.statistics);
     (format!("{said:?}"), found.rules.rules().to_vec())
 }
 
 /// Reads a section twice: with the usual reader where it can, and without. Returns how many descriptions that one read.
-fn read_twice(bytes: &[u8], bases: &BaseAddresses, code: &[Range<u64>]) -> (usize, [Found; 2]) {
+fn read_twice(
+    bytes: &[u8],
+    bases: &BaseAddresses,
+    code: &[Range<u64>],
+) -> (usize, [UnwindFindings; 2]) {
     let section = EhFrame::from(EndianSlice::new(bytes, LittleEndian));
     let mut usual = 0;
-    let mut both = [Found::default(), Found::default()];
+    let mut both = [UnwindFindings::default(), UnwindFindings::default()];
     let mut readings = [(); 2].map(|()| Reading::of(&section, bases));
     let mut entries = section.entries(bases);
     while let Ok(Some(entry)) = entries.next() {

@@ -10,7 +10,7 @@ use super::{CodeSegment, TableStore};
 use crate::runtime::Detected;
 use crate::unwind::{self, RuleSet, UnwindTable};
 use foldhash::quality::RandomState;
-use profiler_common::abi::{CodeKey, Row, TABLE_PAGE_BITS, used_clock};
+use profiler_common::abi::{CodeKey, TABLE_PAGE_BITS, TableRow, used_clock};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, hash_map};
 use std::hash::BuildHasher as _;
 use std::ops::Range;
@@ -70,7 +70,7 @@ struct CachedTable<T> {
     /// None where everything was read.
     outline: Option<Arc<Outline>>,
     /// The rows of pages, by number, that functions were put into or looked for in: reading them from the kernel takes longer.
-    pages: HashMap<u32, Vec<Row>>,
+    pages: HashMap<u32, Vec<TableRow>>,
     /// Pages that have other rows than at first.
     changed: HashSet<u32>,
     /// Pages whose descriptions were read after the others.
@@ -81,11 +81,11 @@ struct CachedTable<T> {
 
 impl<T> CachedTable<T> {
     /// The rows of a page.
-    fn rows<S: TableStore<Stored = T>>(
+    fn rows<S: TableStore<ObjectRows = T>>(
         &mut self,
         store: &mut S,
         page: u32,
-    ) -> Result<&mut Vec<Row>, S::Error> {
+    ) -> Result<&mut Vec<TableRow>, S::Error> {
         Ok(match self.pages.entry(page) {
             hash_map::Entry::Occupied(page) => page.into_mut(),
             hash_map::Entry::Vacant(free) => {
@@ -121,7 +121,7 @@ pub(super) struct TableCache<S: TableStore> {
     /// How many rules the kernel half has.
     known_rules: usize,
     hasher: RandomState,
-    tables: HashMap<Contents, CachedTable<S::Stored>>,
+    tables: HashMap<Contents, CachedTable<S::ObjectRows>>,
     /// Files that are installed, including those without a table.
     published: HashMap<CodeKey, Option<Contents>>,
     /// Code of files that cannot be followed.
@@ -173,7 +173,7 @@ impl<S: TableStore> TableCache<S> {
         self.table(key)?.outline.clone()
     }
 
-    fn table(&self, key: CodeKey) -> Option<&CachedTable<S::Stored>> {
+    fn table(&self, key: CodeKey) -> Option<&CachedTable<S::ObjectRows>> {
         self.tables.get(self.published.get(&key)?.as_ref()?)
     }
 
@@ -371,7 +371,7 @@ impl<S: TableStore> TableCache<S> {
     }
 
     /// Stores a table, evicting others if necessary.
-    fn store(&mut self, table: &UnwindTable) -> Result<Option<S::Stored>, S::Error> {
+    fn store(&mut self, table: &UnwindTable) -> Result<Option<S::ObjectRows>, S::Error> {
         // A table that fits in no case need not evict everything first.
         if table.bytes() as u64 > self.store.limit() {
             return Ok(None);
@@ -388,7 +388,7 @@ impl<S: TableStore> TableCache<S> {
 
     /// Evicts the least recently used table; false if there is none.
     fn evict(&mut self) -> Result<bool, S::Error> {
-        let last_used = |cached: &CachedTable<S::Stored>| {
+        let last_used = |cached: &CachedTable<S::ObjectRows>| {
             let used = cached.keys.iter().map(|&key| self.store.last_used(key));
             (used.max().unwrap_or(0), cached.order)
         };
@@ -410,7 +410,7 @@ impl<S: TableStore> TableCache<S> {
     pub(super) fn give_back(&mut self, now: u64) {
         let since = now.saturating_sub(LONG);
         let used = |key: &CodeKey| self.store.last_used(*key);
-        let is_unused = |cached: &CachedTable<S::Stored>| {
+        let is_unused = |cached: &CachedTable<S::ObjectRows>| {
             let is_unused = |key| used(key) < since && !self.copies.contains_key(key);
             cached.made < since && cached.keys.iter().all(is_unused)
         };

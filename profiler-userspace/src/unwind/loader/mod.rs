@@ -17,11 +17,11 @@ pub(crate) use super::Depth;
 
 use crate::object::{FileNumber, RegularFile};
 use crate::process::{
-    Backing, BackingId, MappedFile, Moved, Owner, Place, ProcessKey, Processes, vdso,
+    Backing, BackingId, MappedAddress, MappedFile, Moved, Owner, ProcessKey, Processes, vdso,
 };
 use foldhash::{HashMap, HashSet};
 use profiler_common::abi::CodeKey;
-use queue::{CodeCopy, Wanted};
+use queue::{CodeCopy, QueuedWork};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -60,7 +60,7 @@ impl<S: TableStore> TableLoader<S> {
                 Priority::High,
                 key,
                 image.file,
-                Wanted::Table(Depth::Code, Vec::new()),
+                QueuedWork::Table(Depth::Code, Vec::new()),
             );
         }
     }
@@ -81,7 +81,7 @@ impl<S: TableStore> TableLoader<S> {
                 keys,
                 Priority::High,
                 &opened,
-                Wanted::Table(depth, Vec::new()),
+                QueuedWork::Table(depth, Vec::new()),
             );
         }
         self.workers.wait_until_idle(None);
@@ -176,7 +176,12 @@ impl<S: TableStore> TableLoader<S> {
             if is_wanted(file)
                 && !self.opened.contains(&file.number)
                 && let Some(opened) = open(processes, (process_key, mapping), backing)
-                && self.load(keys, priority, &opened, Wanted::Table(depth, Vec::new()))
+                && self.load(
+                    keys,
+                    priority,
+                    &opened,
+                    QueuedWork::Table(depth, Vec::new()),
+                )
             {
                 self.opened.insert(file.number);
             }
@@ -213,7 +218,7 @@ impl<S: TableStore> TableLoader<S> {
                 offset: text.offset,
             };
             if let Ok(opened) = processes.open(text.backing, &[owner]) {
-                self.load(keys, Priority::High, &opened.file, Wanted::Copy(copy));
+                self.load(keys, Priority::High, &opened.file, QueuedWork::Copy(copy));
             }
         }
     }
@@ -225,7 +230,7 @@ impl<S: TableStore> TableLoader<S> {
         processes: &mut Processes,
         met: &[(ProcessKey, u64)],
     ) {
-        let wanted = |positions| Wanted::Table(Depth::Outline, positions);
+        let wanted = |positions| QueuedWork::Table(Depth::Outline, positions);
         self.read_more(keys, processes, met, Priority::High, wanted);
     }
 
@@ -236,7 +241,13 @@ impl<S: TableStore> TableLoader<S> {
         processes: &mut Processes,
         met: &[(ProcessKey, u64)],
     ) {
-        self.read_more(keys, processes, met, Priority::High, Wanted::Descriptions);
+        self.read_more(
+            keys,
+            processes,
+            met,
+            Priority::High,
+            QueuedWork::Descriptions,
+        );
     }
 
     /// Has the functions read that walks came to and that the tables of their files leave out. Walks go on without.
@@ -246,7 +257,7 @@ impl<S: TableStore> TableLoader<S> {
         processes: &mut Processes,
         met: &[(ProcessKey, u64)],
     ) {
-        self.read_more(keys, processes, met, Priority::Low, Wanted::Functions);
+        self.read_more(keys, processes, met, Priority::Low, QueuedWork::Functions);
     }
 
     fn read_more(
@@ -255,7 +266,7 @@ impl<S: TableStore> TableLoader<S> {
         processes: &mut Processes,
         met: &[(ProcessKey, u64)],
         priority: Priority,
-        wanted: impl Fn(Vec<u64>) -> Wanted,
+        wanted: impl Fn(Vec<u64>) -> QueuedWork,
     ) {
         let mut files: HashMap<BackingId, (ProcessKey, Range<u64>, Vec<u64>)> = HashMap::default();
         for &(process_key, address) in met {
@@ -284,7 +295,7 @@ impl<S: TableStore> TableLoader<S> {
                 Priority::High,
                 key,
                 file,
-                Wanted::Table(Depth::Outline, Vec::new()),
+                QueuedWork::Table(Depth::Outline, Vec::new()),
             );
         }
     }
@@ -294,7 +305,7 @@ impl<S: TableStore> TableLoader<S> {
         keys: &mut impl CodeKeys,
         priority: Priority,
         opened: &RegularFile,
-        wanted: Wanted,
+        wanted: QueuedWork,
     ) -> bool {
         let (Some(key), Ok(file)) = (keys.code_key(opened.known_file()), opened.file.try_clone())
         else {
@@ -311,7 +322,7 @@ impl<S: TableStore> TableLoader<S> {
 }
 
 /// The mappings of a process at an address: where there were several, one after the other, any may be meant.
-fn places(processes: &mut Processes, process_key: ProcessKey, address: u64) -> Vec<Place> {
+fn places(processes: &mut Processes, process_key: ProcessKey, address: u64) -> Vec<MappedAddress> {
     let places = |processes: &Processes| {
         let process = processes.get(process_key);
         process.map_or_else(Vec::new, |process| process.places(address))

@@ -23,7 +23,7 @@ pub(crate) enum Priority {
 
 /// The work that is wanted on a file. Positions may be there more than once.
 #[derive(Debug)]
-pub(super) enum Wanted {
+pub(super) enum QueuedWork {
     /// Its table, with rows at these positions in it at least.
     Table(Depth, Vec<u64>),
     /// Rows of what it describes around these positions.
@@ -34,9 +34,9 @@ pub(super) enum Wanted {
     Copy(CodeCopy),
 }
 
-impl Wanted {
+impl QueuedWork {
     /// Takes in other work on the same file that can be done with this; gives it back if it cannot.
-    fn take_in(&mut self, other: Self) -> Result<(), Self> {
+    fn merge(&mut self, other: Self) -> Result<(), Self> {
         match (self, other) {
             (Self::Table(depth, all), Self::Table(other, positions)) if *depth == other => {
                 add(all, positions);
@@ -71,7 +71,7 @@ pub(super) struct CodeCopy {
 pub(super) struct Job {
     pub(super) key: CodeKey,
     pub(super) file: File,
-    pub(super) wanted: Wanted,
+    pub(super) wanted: QueuedWork,
     /// About how much there is to do: the file's size in bytes.
     size: u64,
     /// Whether its file had a name when it was asked for.
@@ -88,14 +88,14 @@ const LARGE_BYTES: u64 = 8 << 20;
 
 impl Job {
     /// This is to be made of a file.
-    pub(super) fn new(key: CodeKey, file: File, wanted: Wanted) -> Self {
+    pub(super) fn new(key: CodeKey, file: File, wanted: QueuedWork) -> Self {
         let bytes = match wanted {
-            Wanted::Descriptions(_) => 0,
-            Wanted::Table(..) | Wanted::Copy(_) => {
+            QueuedWork::Descriptions(_) => 0,
+            QueuedWork::Table(..) | QueuedWork::Copy(_) => {
                 file.metadata().map_or(0, |metadata| metadata.len())
             }
             // The table that they go into is made before.
-            Wanted::Functions(_) => LARGE_BYTES,
+            QueuedWork::Functions(_) => LARGE_BYTES,
         };
         Self {
             key,
@@ -154,7 +154,7 @@ impl State {
         } = job;
         let of_file = |waiting: &&mut Job| waiting.key == key;
         for waiting in self.jobs(priority).iter_mut().filter(of_file) {
-            match waiting.wanted.take_in(wanted) {
+            match waiting.wanted.merge(wanted) {
                 Ok(()) => return None,
                 Err(other) => wanted = other,
             }
@@ -286,7 +286,7 @@ mod tests {
             modified: 1,
         };
         let file = File::open("/dev/null").unwrap();
-        Job::new(key, file, Wanted::Table(Depth::Outline, Vec::new()))
+        Job::new(key, file, QueuedWork::Table(Depth::Outline, Vec::new()))
     }
 
     fn pop(queue: &JobQueue, least: Priority) -> RunningJob<'_> {
@@ -361,15 +361,15 @@ mod tests {
             };
             queue.push(Priority::Low, job);
         };
-        push(1, Wanted::Functions(vec![9, 3]));
-        push(1, Wanted::Descriptions(vec![5]));
-        push(2, Wanted::Functions(vec![4]));
+        push(1, QueuedWork::Functions(vec![9, 3]));
+        push(1, QueuedWork::Descriptions(vec![5]));
+        push(2, QueuedWork::Functions(vec![4]));
         for _ in 0..1000 {
-            push(1, Wanted::Functions(vec![3, 7]));
+            push(1, QueuedWork::Functions(vec![3, 7]));
         }
-        push(1, Wanted::Table(Depth::Outline, vec![1]));
-        push(1, Wanted::Table(Depth::Described, vec![2]));
-        push(1, Wanted::Table(Depth::Outline, vec![2]));
+        push(1, QueuedWork::Table(Depth::Outline, vec![1]));
+        push(1, QueuedWork::Table(Depth::Described, vec![2]));
+        push(1, QueuedWork::Table(Depth::Outline, vec![2]));
         let mut all = Vec::new();
         while !queue.is_idle() {
             let job = pop(&queue, Priority::Low);

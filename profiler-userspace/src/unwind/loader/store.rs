@@ -3,14 +3,14 @@
 //! In: rows, rules, and which files they are for. Out: nothing. The kernel half's side of it is in `kernel`, which knows this
 //! module; this module does not know `kernel`.
 
-use profiler_common::abi::{CodeKey, PageRows, Row, Rule};
+use profiler_common::abi::{CodeKey, PageRows, Rule, TableRow};
 use profiler_common::runtime::DESCRIPTOR_WORDS;
 use std::fs::File;
 
 /// Unwind tables in the kernel.
 pub trait TableStore: Send + 'static {
     /// One object's rows in the kernel.
-    type Stored: Send;
+    type ObjectRows: Send;
     /// Why a table cannot be stored.
     type Error;
 
@@ -29,8 +29,8 @@ pub trait TableStore: Send + 'static {
     fn store(
         &mut self,
         pages: &[PageRows],
-        rows: &[Row],
-    ) -> Result<Option<Self::Stored>, Self::Error>;
+        rows: &[TableRow],
+    ) -> Result<Option<Self::ObjectRows>, Self::Error>;
     /// Makes the descriptor of a runtime known. Returns its number; none if there is no room.
     fn add_runtime(&mut self, words: &[u64; DESCRIPTOR_WORDS]) -> Option<u8>;
     /// Lets the kernel half see a file's code. `table`: where the pages of its segments are stored. `runtime`: the number of the
@@ -38,19 +38,19 @@ pub trait TableStore: Send + 'static {
     fn publish(
         &self,
         key: CodeKey,
-        table: Option<&Self::Stored>,
+        table: Option<&Self::ObjectRows>,
         segments: &[CodeSegment],
         runtime: u8,
     ) -> usize;
     /// The rows of one page of a table, by its number among those stored.
-    fn rows(&mut self, table: &Self::Stored, page: u32) -> Result<Vec<Row>, Self::Error>;
+    fn rows(&mut self, table: &Self::ObjectRows, page: u32) -> Result<Vec<TableRow>, Self::Error>;
     /// Puts others in the place of the rows of some pages of a table, which is published for `keys`; false if there is no room, and
     /// nothing is changed. No walk sees some of these pages as they were and others as they are.
     fn replace(
         &mut self,
-        table: &mut Self::Stored,
+        table: &mut Self::ObjectRows,
         keys: &[CodeKey],
-        pages: &[(u32, Vec<Row>)],
+        pages: &[(u32, Vec<TableRow>)],
     ) -> Result<bool, Self::Error>;
     /// When a walk last came to the file's code, in [`used_clock`](profiler_common::abi::used_clock)'s
     /// terms; zero if none did.
@@ -58,7 +58,7 @@ pub trait TableStore: Send + 'static {
     /// Takes files out of the kernel half's sight. When this returns, nobody uses them.
     fn withdraw(&self, keys: &[CodeKey]) -> Result<(), Self::Error>;
     /// Frees a table's memory, after [`withdraw`](Self::withdraw) of all files that it was published for.
-    fn release(&mut self, table: Self::Stored);
+    fn release(&mut self, table: Self::ObjectRows);
     /// Gives memory back to the kernel that no table is in.
     fn give_back(&mut self) -> Result<(), Self::Error>;
 }

@@ -4,7 +4,7 @@
 //! instructions, is published as such and walked by frame pointers.
 
 use super::cache::{self, Loaded, TableCache};
-use super::queue::{Job, JobQueue, Priority, Wanted};
+use super::queue::{Job, JobQueue, Priority, QueuedWork};
 use super::{TableStore, lock};
 use crate::object::FrameIndex;
 use crate::runtime::{self, Detected};
@@ -55,7 +55,7 @@ fn wait(limit: &Limit, put_off: &AtomicUsize, job: &Job) -> bool {
     while !limit.has_time() {
         std::thread::sleep(GLANCE);
     }
-    matches!(job.wanted, Wanted::Copy(_)) || !job.was_removed()
+    matches!(job.wanted, QueuedWork::Copy(_)) || !job.was_removed()
 }
 
 impl<S: TableStore> Workers<S> {
@@ -99,18 +99,18 @@ impl<S: TableStore> Workers<S> {
                         continue;
                     }
                     limit.spend(|| match &job.wanted {
-                        Wanted::Table(depth, positions) => {
+                        QueuedWork::Table(depth, positions) => {
                             make_table(&job, *depth, &cache);
                             read_descriptions(&job, positions, &cache);
                         }
-                        Wanted::Copy(copy) => {
+                        QueuedWork::Copy(copy) => {
                             make_table(&job, Depth::Outline, &cache);
                             lock(&cache).add_copy(job.key, copy.clone());
                         }
-                        Wanted::Descriptions(positions) => {
+                        QueuedWork::Descriptions(positions) => {
                             read_descriptions(&job, positions, &cache);
                         }
-                        Wanted::Functions(positions) => {
+                        QueuedWork::Functions(positions) => {
                             read_functions(&job, positions, &cache, &mut lock(&budget));
                         }
                     });
@@ -120,7 +120,7 @@ impl<S: TableStore> Workers<S> {
     }
 
     /// Asks for something of a file. If it is its table, a file that has one is left alone.
-    pub(super) fn push(&self, priority: Priority, key: CodeKey, file: File, wanted: Wanted) {
+    pub(super) fn push(&self, priority: Priority, key: CodeKey, file: File, wanted: QueuedWork) {
         self.queue.push(priority, Job::new(key, file, wanted));
     }
 
@@ -227,7 +227,7 @@ fn parts(stretch: Range<u64>) -> impl Iterator<Item = Range<u64>> {
 }
 
 /// At most so many functions are read at a time: others wait for the table's rows meanwhile.
-const MOST_AT_ONCE: usize = 64;
+const MAX_AT_ONCE: usize = 64;
 
 /// Reads the functions around these positions in a file whose table leaves them out, as far as there is time.
 fn read_functions<S: TableStore>(
@@ -247,7 +247,7 @@ fn read_functions<S: TableStore>(
     addresses.dedup();
     let mut left = addresses.as_slice();
     while !left.is_empty() && budget.has_time() {
-        let (now, later) = left.split_at(left.len().min(MOST_AT_ONCE));
+        let (now, later) = left.split_at(left.len().min(MAX_AT_ONCE));
         left = later;
         budget.spend(|| {
             let gap = |address| lock(cache).gap(job.key, address);

@@ -21,12 +21,12 @@ mod visited;
 mod walk;
 
 use crate::code::Undescribed;
-use crate::unwind::found::{Change, Found, Stretch};
+use crate::unwind::found::{Change, Stretch, UnwindFindings};
 use foldhash::{HashMap, HashMapExt as _};
 use profiler_common::abi::Rule;
 
 /// Adds rows for undescribed code.
-pub(in crate::unwind) fn describe(code: &Undescribed, found: &mut Found) {
+pub(in crate::unwind) fn describe(code: &Undescribed, found: &mut UnwindFindings) {
     let walk = flow::follow(code);
     let mut rules = HashMap::new();
     let mut open: Option<Stretch> = None;
@@ -81,7 +81,7 @@ pub(in crate::unwind) fn describe(code: &Undescribed, found: &mut Found) {
 }
 
 /// Adds a stretch that is complete.
-fn close(found: &mut Found, open: &mut Option<Stretch>) {
+fn close(found: &mut UnwindFindings, open: &mut Option<Stretch>) {
     if let Some(Stretch { addresses, changes }) = open.take() {
         found.add_stretch(addresses, changes.start);
     }

@@ -3,7 +3,7 @@
 //! In: its bytes. Out: its rules, by one pass over the instructions: from the set-up on the frame pointer leads to the caller, up
 //! to each `pop rbp` or `leave` and what leaves the function behind it. None where it does anything else with the register.
 
-use crate::unwind::found::Found;
+use crate::unwind::found::UnwindFindings;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use profiler_common::abi::Rule;
 
@@ -11,8 +11,8 @@ use profiler_common::abi::Rule;
 const MAX_BETWEEN: usize = 3;
 
 /// The rules of the function that these bytes begin with, whose first has the address `begin`. Bytes behind the function may follow.
-pub(in crate::unwind) fn describe(begin: u64, bytes: &[u8]) -> Option<Found> {
-    let mut found = Found::default();
+pub(in crate::unwind) fn describe(begin: u64, bytes: &[u8]) -> Option<UnwindFindings> {
+    let mut found = UnwindFindings::default();
     let mut decoder = Decoder::with_ip(64, bytes, begin, DecoderOptions::NONE);
     let mut instruction = decoder.decode();
     if instruction.mnemonic() == Mnemonic::Endbr64 {
@@ -67,7 +67,7 @@ pub(in crate::unwind) fn describe(begin: u64, bytes: &[u8]) -> Option<Found> {
     Some(found)
 }
 
-fn put(found: &mut Found, begin: u64, address: u64, rule: Rule) {
+fn put(found: &mut UnwindFindings, begin: u64, address: u64, rule: Rule) {
     let after = u32::try_from(address - begin).unwrap_or(u32::MAX);
     found.change(after, rule);
 }

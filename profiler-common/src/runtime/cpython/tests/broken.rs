@@ -7,7 +7,7 @@ use super::{
     outer::{two_interpreters_of_3_11, two_interpreters_of_3_13},
     two_levels_of_3_11, two_levels_of_3_13,
 };
-use crate::runtime::memory::{Shown, walk};
+use crate::runtime::memory::{NativeEntry, walk};
 use crate::runtime::testing::{assert_functions, random};
 use std::vec::Vec;
 
@@ -37,7 +37,9 @@ fn broken_memory_ends_in_marks_and_never_in_a_wrong_function() {
             }
             let shown = walk::<CPython>(&broken, &stack, random(2) == 0);
             assert!(shown.len() <= 1024 + stack.len() + 1, "{}", shown.len());
-            let natives = shown.iter().filter(|one| matches!(one, Shown::Native(_)));
+            let natives = shown
+                .iter()
+                .filter(|one| matches!(one, NativeEntry::Native(_)));
             assert_eq!(natives.count(), stack.len());
             assert_functions::<CPython>(&broken, &shown);
         }

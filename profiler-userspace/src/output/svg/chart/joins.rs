@@ -5,7 +5,7 @@
 //! Of all ways to choose, this takes one in which what is joined is widest; what is not joined is in the order of names.
 
 /// More candidates than this at one border are not compared: narrow ones change little.
-const MOST_CANDIDATES: usize = 8;
+const MAX_CANDIDATES: usize = 8;
 
 /// Part of a frame in a window: a callee, or what the frame did itself.
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +93,7 @@ fn candidates(left: &[Item], right: &[Item]) -> Vec<Candidate> {
         }
     }
     found.sort_by_key(|candidate| std::cmp::Reverse(candidate.width));
-    found.truncate(MOST_CANDIDATES);
+    found.truncate(MAX_CANDIDATES);
     found
 }
 

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 /// More lanes make a picture of many screens; the HTML page has as many as there are.
-const MOST_LANES: usize = 24;
+const MAX_LANES: usize = 24;
 
 /// Which lane samples are in.
 pub(super) struct Lanes {
@@ -45,7 +45,7 @@ impl Lanes {
             })
             .collect();
         order.sort();
-        let last = MOST_LANES - 1;
+        let last = MAX_LANES - 1;
         let rest = order.len().saturating_sub(last);
         let mut names: Vec<Frame> = Vec::new();
         let mut places: HashMap<Key, u32> = HashMap::new();

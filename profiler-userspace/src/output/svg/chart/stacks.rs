@@ -31,7 +31,7 @@ pub(super) struct Stacks {
 }
 
 /// Part of a window: a node, and what was counted there.
-pub(super) struct Place {
+pub(super) struct NodeCount {
     pub(super) node: u32,
     /// On stacks that lead through it.
     pub(super) total: u64,
@@ -42,15 +42,15 @@ pub(super) struct Place {
 }
 
 /// A window.
-pub(super) struct Row {
+pub(super) struct WindowRow {
     /// Nanoseconds since the first window began.
     pub(super) start: u64,
     pub(super) end: u64,
     /// In preorder; the first is the root.
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<NodeCount>,
 }
 
-impl Row {
+impl WindowRow {
     /// When that much of what was counted is on the left.
     pub(super) fn time(&self, weight: u64) -> u64 {
         let length = u128::from(self.end - self.start);
@@ -122,12 +122,12 @@ impl Stacks {
     }
 
     /// All windows of each lane.
-    pub(super) fn lanes_of_rows(&self) -> Vec<Vec<Row>> {
+    pub(super) fn lanes_of_rows(&self) -> Vec<Vec<WindowRow>> {
         self.samples.iter().map(|lane| self.rows(lane)).collect()
     }
 
     /// All windows of a lane.
-    fn rows(&self, samples: &[(u32, u32, u64)]) -> Vec<Row> {
+    fn rows(&self, samples: &[(u32, u32, u64)]) -> Vec<WindowRow> {
         let mut rest = samples;
         let spans = spans(&self.windows).into_iter().enumerate();
         spans
@@ -135,7 +135,7 @@ impl Stacks {
                 let of = rest.partition_point(|(of, ..)| *of as usize <= window);
                 let (own, behind) = rest.split_at(of);
                 rest = behind;
-                Row {
+                WindowRow {
                     start,
                     end,
                     places: self.places(own),
@@ -145,8 +145,8 @@ impl Stacks {
     }
 
     /// The part of the tree where these samples are.
-    fn places(&self, samples: &[(u32, u32, u64)]) -> Vec<Place> {
-        let place = |node| Place {
+    fn places(&self, samples: &[(u32, u32, u64)]) -> Vec<NodeCount> {
+        let place = |node| NodeCount {
             node,
             total: 0,
             own: 0,
@@ -185,7 +185,7 @@ impl Stacks {
 }
 
 /// Ends the last place of a path, whose sum is part of that of the place below.
-fn close(places: &mut [Place], path: &mut Vec<usize>) {
+fn close(places: &mut [NodeCount], path: &mut Vec<usize>) {
     let Some(last) = path.pop() else { return };
     // Whatever was added since is above it.
     places[last].behind = places.len() as u32;

@@ -4,7 +4,7 @@
 //! and again when its names have come. The screen is drawn when something came, and not otherwise.
 
 use super::LiveWindow;
-use crate::live::{self, Action, Channel, Event, Input, Look, Status, Terminal, Top, Update};
+use crate::live::{self, Action, Channel, Event, Input, Status, Terminal, Theme, Top, Update};
 use crate::output::{self, sink::Sink};
 use crate::pipeline::facts;
 use crate::pipeline::recording_info::RecordingInfo;
@@ -23,7 +23,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// So many windows may wait for names. Older ones are kept with what they have.
-const MOST_WAITING: usize = 20;
+const MAX_WAITING: usize = 20;
 
 /// Requests of the reader for the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl Viewing {
             "cannot show a live view: there is no terminal; record to a file, as with -d 10 -o x.svg",
         )?;
         let size = terminal.size().context("the terminal has no size")?;
-        let look = Look::detect(|name| std::env::var(name).ok());
+        let theme = Theme::detect(|name| std::env::var(name).ok());
         let channels = plan.events.iter().map(|event| {
             let palette = event.probe.view().palette();
             Channel {
@@ -102,7 +102,7 @@ impl Viewing {
         let mut top = Top::new(
             channels.collect(),
             plan.capture.label_frames.threads,
-            look,
+            theme,
             size,
         );
         let crate::output::Style {
@@ -156,7 +156,7 @@ impl Viewing {
     }
 
     /// Takes the terminal again.
-    pub(crate) fn go_on(&self) {
+    pub(crate) fn resume(&self) {
         self.teller.tell(Message::Continue);
     }
 
@@ -295,7 +295,7 @@ impl View {
             window,
             is_shown: false,
         });
-        if self.waiting.len() > MOST_WAITING {
+        if self.waiting.len() > MAX_WAITING {
             let oldest = self.waiting.remove(0);
             self.show(&oldest.window, true);
         }
@@ -331,7 +331,7 @@ impl View {
             );
             let profile = match self.plan.naming.interpreter_frames {
                 true => profile,
-                false => interpreters::without_loops(profile, runtime::glue),
+                false => interpreters::without_loops(profile, runtime::hidden_frames),
             };
             let off_cpu = event.probe.off_cpu_view(self.plan.capture.kernel_stacks);
             profiles.push(viewed(profile, timeless(event), off_cpu));

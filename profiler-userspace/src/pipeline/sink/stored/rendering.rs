@@ -7,12 +7,12 @@ use crate::allocator;
 use crate::clock::Hour;
 use crate::input::made_of;
 use crate::output::{EventTable, Style, write_events};
-use crate::pipeline::pieces::{self, Asked};
+use crate::pipeline::pieces::{self, InputRequest};
 use crate::pipeline::select::select;
 use crate::pipeline::sink::say;
 use crate::pipeline::symbolize::Symbolizer;
 use crate::plan::Plan;
-use crate::profile::{MOST_WINDOWS, Profile};
+use crate::profile::{MAX_WINDOWS, Profile};
 use crate::raw_recording;
 use crate::store::{Counts, HostFolder, Limits, UNFINISHED, name};
 use anyhow::{Context as _, Result};
@@ -217,12 +217,12 @@ impl Rendering {
         events: &mut Vec<(Profile, Style)>,
     ) -> Result<()> {
         let plan = &self.plan;
-        let asked = Asked {
+        let asked = InputRequest {
             files: std::slice::from_ref(path),
-            windows: MOST_WINDOWS,
+            windows: MAX_WINDOWS,
             lines: plan.naming.lines,
             quiet: true,
-            ..Asked::default()
+            ..InputRequest::default()
         };
         pieces::each(asked, &mut |_, piece| {
             let (profile, _) = piece.content.named(None, symbolizer);

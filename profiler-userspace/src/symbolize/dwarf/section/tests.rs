@@ -78,7 +78,7 @@ proptest! {
 
 #[test]
 fn evicted_pages_are_counted_when_read_again() {
-    let bytes: Vec<u8> = (0..(LEAST_PAGES + 4) * PAGE_BYTES)
+    let bytes: Vec<u8> = (0..(MIN_PAGES + 4) * PAGE_BYTES)
         .map(|at| (at / PAGE_BYTES) as u8)
         .collect();
     let cursor = stored(&bytes, 1 << 20);
@@ -88,18 +88,18 @@ fn evicted_pages_are_counted_when_read_again() {
         there.skip(page * PAGE_BYTES).unwrap();
         assert_eq!(there.read_u8().unwrap(), page as u8);
     };
-    for page in 0..LEAST_PAGES {
+    for page in 0..MIN_PAGES {
         look(page);
     }
     look(0);
     assert_eq!(pages.bytes_again(), 0);
     // The first was looked at since, so the second makes room.
-    look(LEAST_PAGES);
+    look(MIN_PAGES);
     look(0);
     assert_eq!(pages.bytes_again(), 0);
     look(1);
     assert_eq!(pages.bytes_again(), PAGE_BYTES as u64);
-    assert_eq!(pages.kept.borrow().len(), LEAST_PAGES);
+    assert_eq!(pages.kept.borrow().len(), MIN_PAGES);
 }
 
 #[test]

@@ -5,10 +5,10 @@
 
 use super::{CachedTable, Contents, Outline, TableCache, TableStore};
 use crate::unwind::compact::{fill, lay_out, lay_over};
-use crate::unwind::found::Found;
+use crate::unwind::found::UnwindFindings;
 use crate::unwind::functions::{Functions, Gap, ReadFunction};
 use crate::unwind::{RuleSet, low_of, page_of};
-use profiler_common::abi::{CodeKey, READ_TOGETHER_BITS, Row, Rule, TABLE_PAGE_BITS};
+use profiler_common::abi::{CodeKey, READ_TOGETHER_BITS, Rule, TABLE_PAGE_BITS, TableRow};
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
@@ -107,7 +107,7 @@ impl<S: TableStore> TableCache<S> {
         &mut self,
         key: CodeKey,
         stretches: &[Range<u64>],
-        found: &Found,
+        found: &UnwindFindings,
     ) {
         let unread = self.rules.place(Rule::UNREAD);
         let kept = self.rules.place(Rule::FRAME_POINTER);
@@ -194,7 +194,7 @@ impl<S: TableStore> TableCache<S> {
         &mut self,
         key: CodeKey,
         change: impl FnOnce(
-            &mut CachedTable<S::Stored>,
+            &mut CachedTable<S::ObjectRows>,
             &mut S,
             &Outline,
         ) -> Result<BTreeSet<u32>, S::Error>,
@@ -207,7 +207,7 @@ impl<S: TableStore> TableCache<S> {
         };
         let changed = change(table, &mut self.store, &outline)?;
         let of_page = |&number| Some((number, table.pages.get(&number)?.clone()));
-        let pages: Vec<(u32, Vec<Row>)> = changed.iter().filter_map(of_page).collect();
+        let pages: Vec<(u32, Vec<TableRow>)> = changed.iter().filter_map(of_page).collect();
         table.changed.extend(changed);
         let is_put = self.store.replace(&mut table.stored, &table.keys, &pages)?;
         if !is_put {
@@ -228,7 +228,7 @@ fn table_of<'a, T>(
 }
 
 /// The parts of changes that are in one page each: an address in it, its rows, and where they end in it.
-fn by_page(changes: &[(u64, u16)], end: u64) -> Vec<(u64, Vec<Row>, u32)> {
+fn by_page(changes: &[(u64, u16)], end: u64) -> Vec<(u64, Vec<TableRow>, u32)> {
     const BYTES: u64 = 1 << TABLE_PAGE_BITS;
     let Some(&(start, _)) = changes.first() else {
         return Vec::new();
@@ -241,11 +241,11 @@ fn by_page(changes: &[(u64, u16)], end: u64) -> Vec<(u64, Vec<Row>, u32)> {
             // The rule that holds where the page begins.
             let first = changes[..before]
                 .last()
-                .map(|&(_, rule)| Row { low: 0, rule });
+                .map(|&(_, rule)| TableRow { low: 0, rule });
             let inside = changes[before..]
                 .iter()
                 .take_while(|change| change.0 - begin < BYTES);
-            let inside = inside.map(|&(address, rule)| Row {
+            let inside = inside.map(|&(address, rule)| TableRow {
                 low: low_of(address),
                 rule,
             });
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn changes_are_divided_by_pages() {
-        let row = |low, rule| Row { low, rule };
+        let row = |low, rule| TableRow { low, rule };
         assert_eq!(by_page(&[], 10), []);
         let within = by_page(&[(0x1_0010, 3), (0x1_0020, 4)], 0x1_0030);
         assert_eq!(within, [(0x1_0010, vec![row(0x10, 3), row(0x20, 4)], 0x30)]);

@@ -17,7 +17,7 @@ struct Counted {
 }
 
 impl TableStore for Counted {
-    type Stored = ();
+    type ObjectRows = ();
     type Error = Infallible;
 
     fn limit(&self) -> u64 {
@@ -34,7 +34,7 @@ impl TableStore for Counted {
 
     fn set_rules(&self, _: usize, _: &[Rule]) {}
 
-    fn store(&mut self, _: &[PageRows], _: &[Row]) -> Result<Option<()>, Infallible> {
+    fn store(&mut self, _: &[PageRows], _: &[TableRow]) -> Result<Option<()>, Infallible> {
         self.stored += 1;
         Ok(Some(()))
     }
@@ -48,7 +48,7 @@ impl TableStore for Counted {
         0
     }
 
-    fn rows(&mut self, (): &(), _: u32) -> Result<Vec<Row>, Infallible> {
+    fn rows(&mut self, (): &(), _: u32) -> Result<Vec<TableRow>, Infallible> {
         Ok(Vec::new())
     }
 
@@ -56,7 +56,7 @@ impl TableStore for Counted {
         &mut self,
         (): &mut (),
         _: &[CodeKey],
-        _: &[(u32, Vec<Row>)],
+        _: &[(u32, Vec<TableRow>)],
     ) -> Result<bool, Infallible> {
         Ok(true)
     }

@@ -3,7 +3,7 @@
 use super::describe;
 use crate::code::Undescribed;
 use crate::object::ElfAddress;
-use crate::unwind::found::Found;
+use crate::unwind::found::UnwindFindings;
 use crate::unwind::{UnwindTable, compact, show};
 use proptest::prelude::*;
 
@@ -19,7 +19,7 @@ fn table(code: &[u8], certain: &[u64], likely: &[u64]) -> UnwindTable {
         likely: at(likely),
         started: None,
     };
-    let mut found = Found::default();
+    let mut found = UnwindFindings::default();
     describe(&code, &mut found);
     found.sort();
     let end = START + code.parts[0].1.len() as u64;
@@ -287,7 +287,7 @@ fn the_first_function_of_a_program_has_no_caller() {
         started: Some(START),
         ..Undescribed::default()
     };
-    let mut found = Found::default();
+    let mut found = UnwindFindings::default();
     describe(&code, &mut found);
     let rules = found.rules.into_rules();
     let first = rules[usize::from(found.changes[0].rule)];
@@ -334,7 +334,7 @@ proptest! {
             likely: at(likely),
             started: None,
         };
-        let mut found = Found::default();
+        let mut found = UnwindFindings::default();
         describe(&code, &mut found);
         prop_assert!(found.statistics.read_bytes <= found.statistics.undescribed_bytes);
         for stretch in &found.stretches {

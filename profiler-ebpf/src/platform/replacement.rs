@@ -1,4 +1,4 @@
-//! Successors of programs: the same programs, loaded later with more runtimes.
+//! Replacements of programs: the same programs, loaded later with more runtimes.
 //!
 //! Programs are loaded with code for the interpreters that are there. For another, user space loads
 //! those that walk stacks again and puts them here: they run instead from the next firing on.
@@ -12,7 +12,7 @@ use aya_ebpf::{
 };
 use profiler_common::abi::{ProgramId, Switches};
 
-/// Runs the successor of a program of perf events, if there is one, and does not return then.
+/// Runs the replacement of a program of perf events, if there is one, and does not return then.
 #[inline(always)]
 pub(crate) fn run_of_perf_event(ctx: &PerfEventContext, program: ProgramId) {
     run(&maps::NEXT_PERF_EVENT, ctx, program);
@@ -30,12 +30,12 @@ pub(crate) fn run_of_raw_tracepoint(ctx: &RawTracePointContext, program: Program
     run(&maps::NEXT_TRACEPOINT, ctx, program);
 }
 
-/// With a number that is known to the verifier, this is a jump that the kernel writes when there is a successor, and an
+/// With a number that is known to the verifier, this is a jump that the kernel writes when there is a replacement, and an
 /// instruction that does nothing before.
 #[inline(always)]
-fn run(successors: &ProgramArray, ctx: &impl EbpfContext, program: ProgramId) {
-    if program.walks() && config::has(Switches::SUCCESSORS) {
-        // SAFETY: the successor has the same context; nothing has been done or taken yet that would have to be undone.
-        unsafe { successors.tail_call(ctx, program as u32) };
+fn run(replacements: &ProgramArray, ctx: &impl EbpfContext, program: ProgramId) {
+    if program.walks() && config::has(Switches::REPLACEMENTS) {
+        // SAFETY: the replacement has the same context; nothing has been done or taken yet that would have to be undone.
+        unsafe { replacements.tail_call(ctx, program as u32) };
     }
 }

@@ -5,7 +5,7 @@
 //! than one candidate, none is believed.
 
 use super::super::arch::php::stores;
-use super::super::cold::larger;
+use super::super::function_bounds::larger;
 use super::super::only;
 use super::{Places, body};
 use crate::object::Image;

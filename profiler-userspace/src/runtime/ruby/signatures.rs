@@ -5,14 +5,14 @@
 //! is `rb_vm_exec`. Where there is more than one candidate, none is believed.
 
 use super::super::arch::ruby::{calls, thread_variable};
-use super::super::cold::{extent, starts};
+use super::super::function_bounds::{extent, starts};
 use super::super::only;
 use super::{SMALLEST, body};
 use crate::object::Image;
 use std::ops::Range;
 
 /// The most code that is looked through, in bytes.
-const MOST_CODE: u64 = 64 << 20;
+const MAX_CODE: u64 = 64 << 20;
 
 /// `ruby_current_ec`: the address of the word with the module's number, and where it lies in the module's block. Read out of
 /// the code for the general dynamic model (*ELF Handling For Thread-Local Storage*).
@@ -36,9 +36,7 @@ pub(super) fn functions(image: &Image<'_>) -> Option<(Range<u64>, Range<u64>)> {
         Some(pair[0])
     }))?;
     let (first, last) = (*starts.first()?, *starts.last()?);
-    let bytes = last
-        .checked_sub(first)
-        .filter(|bytes| *bytes <= MOST_CODE)?;
+    let bytes = last.checked_sub(first).filter(|bytes| *bytes <= MAX_CODE)?;
     let mut code = vec![0; usize::try_from(bytes).ok()?];
     image.copy(first, &mut code)?;
     let callers = calls(&code, first).filter_map(|(at, called)| {

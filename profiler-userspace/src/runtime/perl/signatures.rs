@@ -6,7 +6,7 @@
 //! than one candidate, none is believed; the kernel half then believes only an interpreter that has this loop.
 
 use super::super::arch::perl::{Op, Uses};
-use super::super::cold::extent;
+use super::super::function_bounds::extent;
 use super::super::{only, search};
 use crate::object::Image;
 use std::collections::HashMap;

@@ -26,7 +26,7 @@ use profiler_common::{
 
 /// Whether frames of interpreters may be missing below the end of a walk.
 #[inline(always)]
-pub(crate) fn has_rest(scratch: &'static Scratch) -> bool {
+pub(crate) fn has_frames(scratch: &'static Scratch) -> bool {
     let end = scratch.walk.end.load();
     if end == StackEnd::Truncated as u64 || scratch.walk.words.load() == 0 {
         return false;
@@ -37,7 +37,7 @@ pub(crate) fn has_rest(scratch: &'static Scratch) -> bool {
 
 subprog! {
     /// Shows what is left of the chain of the process's runtime behind a mark that says why the native walk ended.
-    pub(crate) fn show_rest(cpu_slot: u32) {
+    pub(crate) fn show_frames(cpu_slot: u32) {
         if let Some(scratch) = Scratch::of(cpu_slot) {
             rest(cpu_slot, scratch);
         }

@@ -1,4 +1,4 @@
-//! Abilities of the terminal, and the look of frames on it.
+//! Abilities of the terminal, and the theme of frames on it.
 //!
 //! In: the environment's variables, a frame's kind and name. Out: styles of cells. Kinds are told by hue, names by shades
 //! of it; without colours by what stands between frames.
@@ -23,14 +23,14 @@ pub enum Colors {
 
 /// Abilities of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct Theme {
     /// Which colours.
     pub colors: Colors,
     /// Whether there are other characters than those of ASCII.
     pub unicode: bool,
 }
 
-impl Look {
+impl Theme {
     /// The terminal's abilities, by the environment.
     pub fn detect(variable: impl Fn(&str) -> Option<String>) -> Self {
         let of = |name: &str| variable(name).filter(|value| !value.is_empty());
