@@ -80,7 +80,8 @@ const HUNTED: &[Hunted] = &[
 
 /// Names of types that do not say what the type is, so that many had them.
 const VAGUE: &[&str] = &[
-    "Asked", "Found", "Known", "Look", "Piece", "Place", "Row", "Shown", "Stored", "Wanted",
+    "Asked", "Found", "How", "Known", "Look", "Piece", "Place", "Row", "Shown", "Stored", "Wanted",
+    "What",
 ];
 
 /// Beginnings of constants' names, and the usual ones.

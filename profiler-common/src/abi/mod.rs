@@ -59,7 +59,8 @@ pub use stack::{
     USER_SCRATCH_WORDS,
 };
 pub use table::{
-    How, MAX_RULES, Origin, PageRows, READ_TOGETHER_BITS, Rule, Slot, TABLE_PAGE_BITS, TableRow,
+    MAX_RULES, Origin, PageRows, READ_TOGETHER_BITS, Rule, RuleKind, Slot, TABLE_PAGE_BITS,
+    TableRow,
 };
 pub use thread::{
     ASLEEP_WORDS, Asleep, FaultPhase, KeptRegisters, OFTEN_WAITING_SLOTS, PageFault, States,

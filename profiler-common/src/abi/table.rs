@@ -47,9 +47,9 @@ boundary! {
 ///
 /// | bits  | what |
 /// | ---   | --- |
-/// | 0–30  | the operand: one number, more [`MIN_OPERAND`] than zero, or two signed parts, of 16 and of 15 bits ([`How`] says which) |
+/// | 0–30  | the operand: one number, more [`MIN_OPERAND`] than zero, or two signed parts, of 16 and of 15 bits ([`RuleKind`] says which) |
 /// | 31–35 | the base: a register, numbered as in DWARF |
-/// | 36–39 | the [`How`]; 10 and 11 are 1 and 2, [read from code](Rule::is_from_code), 12 is [`Rule::FRAME_POINTER`]'s |
+/// | 36–39 | the [`RuleKind`]; 10 and 11 are 1 and 2, [read from code](Rule::is_from_code), 12 is [`Rule::FRAME_POINTER`]'s |
 /// | 40–41 | the [`Origin`] of the next two |
 /// | 42–52 | the [`Slot`] of the caller's frame pointer |
 /// | 53–63 | the [`Slot`] of the caller's further saved register |
@@ -64,7 +64,7 @@ pub struct Rule(pub u64);
 /// register](crate::walk::arch::RETURNS_BY_SAVED) where the caller's saved register is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum How {
+pub enum RuleKind {
     /// Nothing is known about this code.
     Missing = 0,
     /// CFA = base + operand.
@@ -89,7 +89,7 @@ pub enum How {
     Unsupported = 9,
 }
 
-impl How {
+impl RuleKind {
     /// The kind with the discriminant `code`; unknown codes are unsupported.
     #[inline(always)]
     pub const fn from_code(code: u8) -> Self {
@@ -183,42 +183,42 @@ const fn fits(number: i64, bits: u32) -> bool {
     number >= -(1 << (bits - 1)) && number < 1 << (bits - 1)
 }
 
-/// Offset of the number of a [`How`] that was read from code: the largest number of the others.
-const FROM_CODE: u64 = How::Unsupported as u64;
+/// Offset of the number of a [`RuleKind`] that was read from code: the largest number of the others.
+const FROM_CODE: u64 = RuleKind::Unsupported as u64;
 
-/// The number of the [`How`] of [`Rule::FRAME_POINTER`].
+/// The number of the [`RuleKind`] of [`Rule::FRAME_POINTER`].
 const KEPT_FRAME_POINTER: u64 = 12;
 
 impl Rule {
     /// The rule of code without unwind instructions.
     pub const MISSING: Self = Self(0);
-    /// The rule of code that its file describes, where that was not read yet. What it is followed by says [`How::Missing`], too.
+    /// The rule of code that its file describes, where that was not read yet. What it is followed by says [`RuleKind::Missing`], too.
     pub const UNREAD: Self = Self(1);
     /// The rule of the outermost frame.
-    pub const ROOT: Self = Self((How::Root as u64) << 36);
+    pub const ROOT: Self = Self((RuleKind::Root as u64) << 36);
     /// The rule of the byte before a function to whose beginning the outermost frame returns: no call ends there.
     pub const ROOT_BEHIND: Self = Self(Self::ROOT.0 | 1);
     /// The rule of a function's first instruction: only the return address is on its stack.
-    pub const ENTRY: Self = Self::new(How::Offset, STACK_POINTER, CFA_AT_ENTRY);
+    pub const ENTRY: Self = Self::new(RuleKind::Offset, STACK_POINTER, CFA_AT_ENTRY);
     /// The rule of code that nothing describes and that keeps frame pointers, as far as a sample of its functions tells:
     /// the caller's frame pointer and the return address are where that points to, which must be further up in the stack.
     pub const FRAME_POINTER: Self =
-        Self(Self::SET_UP_FRAME_POINTER.0 + ((KEPT_FRAME_POINTER - How::Offset as u64) << 36));
+        Self(Self::SET_UP_FRAME_POINTER.0 + ((KEPT_FRAME_POINTER - RuleKind::Offset as u64) << 36));
     /// The rule of a function that has set up a frame pointer, as its instructions show.
-    pub const SET_UP_FRAME_POINTER: Self =
-        Self::new(How::Offset, FRAME_POINTER, 16).with_slots(Origin::Cfa, Slot(-2), Slot::LOST);
+    pub const SET_UP_FRAME_POINTER: Self = Self::new(RuleKind::Offset, FRAME_POINTER, 16)
+        .with_slots(Origin::Cfa, Slot(-2), Slot::LOST);
     /// The rule between the first two instructions of a function that keeps a frame pointer: it is saved and not yet set.
-    pub const FRAME_POINTER_PUSHED: Self =
-        Self::new(How::Offset, STACK_POINTER, 16).with_slots(Origin::Cfa, Slot(-2), Slot::SAME);
+    pub const FRAME_POINTER_PUSHED: Self = Self::new(RuleKind::Offset, STACK_POINTER, 16)
+        .with_slots(Origin::Cfa, Slot(-2), Slot::SAME);
     /// The rule of unwind instructions that no rule expresses.
-    pub const UNSUPPORTED: Self = Self((How::Unsupported as u64) << 36);
+    pub const UNSUPPORTED: Self = Self((RuleKind::Unsupported as u64) << 36);
 
     /// A rule that leaves all saved registers unchanged. Of base and operand, what [does not fit](Self::fitting) is cut off.
-    pub const fn new(how: How, base: u8, operand: i32) -> Self {
+    pub const fn new(how: RuleKind, base: u8, operand: i32) -> Self {
         Self::packed(how, base, operand as i64 - MIN_OPERAND)
     }
 
-    const fn packed(how: How, base: u8, operand: i64) -> Self {
+    const fn packed(how: RuleKind, base: u8, operand: i64) -> Self {
         let base = (base as u64 & (BASES - 1)) << OPERAND_BITS;
         Self(operand as u64 & OPERAND_MASK | base | (how as u64) << 36).with_slots(
             Origin::Cfa,
@@ -228,12 +228,12 @@ impl Rule {
     }
 
     /// A rule whose operand is two halves. Of base and upper half, what [does not fit](Self::fitting_halves) is cut off.
-    pub const fn halves(how: How, base: u8, low: i16, high: i16) -> Self {
+    pub const fn halves(how: RuleKind, base: u8, low: i16, high: i16) -> Self {
         Self::packed(how, base, low as u16 as i64 | (high as i64) << 16)
     }
 
     /// As [`new`](Self::new); none if the operand does not fit.
-    pub const fn fitting(how: How, base: u8, operand: i64) -> Option<Self> {
+    pub const fn fitting(how: RuleKind, base: u8, operand: i64) -> Option<Self> {
         if operand >= MIN_OPERAND && operand <= OPERAND_MASK as i64 + MIN_OPERAND {
             Some(Self::new(how, base, operand as i32))
         } else {
@@ -242,7 +242,7 @@ impl Rule {
     }
 
     /// As [`halves`](Self::halves); none if one of them does not fit.
-    pub const fn fitting_halves(how: How, base: u8, low: i64, high: i64) -> Option<Self> {
+    pub const fn fitting_halves(how: RuleKind, base: u8, low: i64, high: i64) -> Option<Self> {
         if fits(low, 16) && fits(high, HIGH_BITS) {
             Some(Self::halves(how, base, low as i16, high as i16))
         } else {
@@ -259,16 +259,18 @@ impl Rule {
 
     /// The kind.
     #[inline(always)]
-    pub const fn how(self) -> How {
-        How::from_code((self.0 >> 36 & 15) as u8)
+    pub const fn how(self) -> RuleKind {
+        RuleKind::from_code((self.0 >> 36 & 15) as u8)
     }
 
     /// The same rule, as one that user space read from the code itself, not from unwind instructions. Only
-    /// [`How::Offset`] and [`How::Memory`] can say so.
+    /// [`RuleKind::Offset`] and [`RuleKind::Memory`] can say so.
     #[must_use]
     pub const fn from_code(self) -> Self {
         match self.how() {
-            How::Offset | How::Memory if !self.is_from_code() => Self(self.0 + (FROM_CODE << 36)),
+            RuleKind::Offset | RuleKind::Memory if !self.is_from_code() => {
+                Self(self.0 + (FROM_CODE << 36))
+            }
             _ => self,
         }
     }
@@ -292,7 +294,7 @@ impl Rule {
     pub const fn is_plain(self) -> bool {
         let has_plain_base = self.base() == STACK_POINTER || self.base() == FRAME_POINTER;
         has_plain_base
-            && (self.0 >> 36 & 15 == How::Offset as u64 || self.is_frame_pointer())
+            && (self.0 >> 36 & 15 == RuleKind::Offset as u64 || self.is_frame_pointer())
             && self.0 >> 40 & 3 == Origin::Cfa as u64
     }
 
@@ -300,7 +302,7 @@ impl Rule {
     /// begins where they return to, and [`ROOT_BEHIND`](Self::ROOT_BEHIND).
     #[inline(always)]
     pub const fn is_behind_no_call(self) -> bool {
-        matches!(self.how(), How::Signal) || self.0 == Self::ROOT_BEHIND.0
+        matches!(self.how(), RuleKind::Signal) || self.0 == Self::ROOT_BEHIND.0
     }
 
     /// The base register's number in DWARF.
@@ -355,12 +357,12 @@ mod tests {
     #[test]
     fn every_kind_and_origin_is_found_by_its_code() {
         for code in 0..=9 {
-            assert_eq!(How::from_code(code) as u8, code);
+            assert_eq!(RuleKind::from_code(code) as u8, code);
         }
-        assert_eq!(How::from_code(13), How::Unsupported);
+        assert_eq!(RuleKind::from_code(13), RuleKind::Unsupported);
         assert_eq!(
-            [10, 11, 12].map(How::from_code),
-            [How::Offset, How::Memory, How::Offset]
+            [10, 11, 12].map(RuleKind::from_code),
+            [RuleKind::Offset, RuleKind::Memory, RuleKind::Offset]
         );
         for code in 0..4 {
             assert_eq!(Origin::from_code(code) as u8, code);
@@ -369,17 +371,17 @@ mod tests {
 
     #[test]
     fn rules_without_parts_have_their_documented_meaning() {
-        assert_eq!(Rule::MISSING.how(), How::Missing);
-        assert_eq!(Rule::ROOT.how(), How::Root);
-        assert_eq!(Rule::ROOT_BEHIND.how(), How::Root);
-        assert_eq!(Rule::UNSUPPORTED.how(), How::Unsupported);
+        assert_eq!(Rule::MISSING.how(), RuleKind::Missing);
+        assert_eq!(Rule::ROOT.how(), RuleKind::Root);
+        assert_eq!(Rule::ROOT_BEHIND.how(), RuleKind::Root);
+        assert_eq!(Rule::UNSUPPORTED.how(), RuleKind::Unsupported);
     }
 
     #[test]
     fn only_distances_from_the_stack_or_frame_pointer_are_plain() {
-        for how in (0..16).map(How::from_code) {
+        for how in (0..16).map(RuleKind::from_code) {
             for base in 0..32 {
-                let is_plain = how == How::Offset && (base == 6 || base == 7);
+                let is_plain = how == RuleKind::Offset && (base == 6 || base == 7);
                 assert_eq!(
                     Rule::new(how, base, 16).is_plain(),
                     is_plain,
@@ -387,7 +389,7 @@ mod tests {
                 );
             }
         }
-        let rule = Rule::new(How::Offset, 7, 16);
+        let rule = Rule::new(RuleKind::Offset, 7, 16);
         assert!(!rule.from_code().is_plain());
         for origin in (1..4).map(Origin::from_code) {
             assert!(!rule.with_slots(origin, Slot(-2), Slot::SAME).is_plain());
@@ -399,9 +401,9 @@ mod tests {
         let rule = Rule::FRAME_POINTER;
         assert!(rule.is_frame_pointer() && rule.is_plain() && !rule.is_from_code());
         let parts = (rule.how(), rule.base(), rule.operand());
-        assert_eq!(parts, (How::Offset, 6, 16));
+        assert_eq!(parts, (RuleKind::Offset, 6, 16));
         assert_eq!((rule.fp(), rule.saved()), (Slot(-2), Slot::LOST));
-        let alike = Rule::new(How::Offset, 6, 16);
+        let alike = Rule::new(RuleKind::Offset, 6, 16);
         assert!(!alike.is_frame_pointer() && !alike.from_code().is_frame_pointer());
     }
 
@@ -420,12 +422,12 @@ mod tests {
             how in 0u8..10, base in 0u8..32, operand in -1i32 << 29..3 << 29, origin in 0u8..4,
             fp in -1024i16..1024, saved in -1024i16..1024,
         ) {
-            let rule = Rule::new(How::from_code(how), base, operand)
+            let rule = Rule::new(RuleKind::from_code(how), base, operand)
                 .with_slots(Origin::from_code(origin), Slot(fp), Slot(saved));
             prop_assert_eq!((rule.how() as u8, rule.base(), rule.operand()), (how, base, i64::from(operand)));
             prop_assert_eq!((rule.origin() as u8, rule.fp(), rule.saved()), (origin, Slot(fp), Slot(saved)));
             let read = rule.from_code();
-            prop_assert_eq!(read.is_from_code(), matches!(rule.how(), How::Offset | How::Memory));
+            prop_assert_eq!(read.is_from_code(), matches!(rule.how(), RuleKind::Offset | RuleKind::Memory));
             prop_assert_eq!(read.from_code(), read);
             prop_assert_eq!(read.how(), rule.how());
             prop_assert_eq!((read.base(), read.operand(), read.fp()), (rule.base(), rule.operand(), rule.fp()));
@@ -433,19 +435,19 @@ mod tests {
 
         #[test]
         fn the_halves_of_a_word_are_separate(low: i16, high in -1i16 << 14..1 << 14, base in 0u8..32) {
-            let rule = Rule::halves(How::Memory, base, low, high);
+            let rule = Rule::halves(RuleKind::Memory, base, low, high);
             prop_assert_eq!((rule.low(), rule.high()), (i64::from(low), i64::from(high)));
-            prop_assert_eq!((rule.how(), rule.base()), (How::Memory, base));
+            prop_assert_eq!((rule.how(), rule.base()), (RuleKind::Memory, base));
         }
 
         #[test]
         fn what_fits_is_kept_and_all_else_is_refused(operand: i32, low: i32, high: i32) {
             let (operand, low, high) = (i64::from(operand), i64::from(low >> 15), i64::from(high >> 16));
-            match Rule::fitting(How::Offset, 31, operand) {
+            match Rule::fitting(RuleKind::Offset, 31, operand) {
                 Some(rule) => prop_assert_eq!((rule.base(), rule.operand()), (31, operand)),
                 None => prop_assert!(!(-1 << 29..3 << 29).contains(&operand)),
             }
-            match Rule::fitting_halves(How::Memory, 31, low, high) {
+            match Rule::fitting_halves(RuleKind::Memory, 31, low, high) {
                 Some(rule) => prop_assert_eq!((rule.low(), rule.high()), (low, high)),
                 None => prop_assert!(low.abs() >= 1 << 15 || high.abs() >= 1 << 14),
             }

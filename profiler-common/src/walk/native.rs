@@ -10,7 +10,7 @@ use super::arch::{
     FP, FP_FROM_STORED_SP, REGISTERS, RETURNS_BY_SAVED, SAVED, SAVED_FROM_STORED_SP, SP,
 };
 use super::{Memory, Registers, Step, frame_pointer, is_user_address};
-use crate::abi::{How, Origin, Rule, Slot, StackEnd};
+use crate::abi::{Origin, Rule, RuleKind, Slot, StackEnd};
 
 /// A callee-saved register: its value, the address where a callee saved it, or nothing.
 ///
@@ -304,9 +304,9 @@ pub fn caller_found_from(
 ) -> Result<u64, StackEnd> {
     let how = rule.how();
     match how {
-        How::Missing => return Err(StackEnd::NoRow),
-        How::Root => return Err(StackEnd::Root),
-        How::Unsupported => return Err(StackEnd::BadRow),
+        RuleKind::Missing => return Err(StackEnd::NoRow),
+        RuleKind::Root => return Err(StackEnd::Root),
+        RuleKind::Unsupported => return Err(StackEnd::BadRow),
         _ => {}
     }
     let unusual = |number| unusual(frame.reached, number, &register);
@@ -318,20 +318,20 @@ pub fn caller_found_from(
     };
     let low = base.wrapping_add_signed(rule.low());
     let cfa = match how {
-        How::Offset => base.wrapping_add_signed(rule.operand()),
-        How::Signal | How::Switch => {
+        RuleKind::Offset => base.wrapping_add_signed(rule.operand()),
+        RuleKind::Signal | RuleKind::Switch => {
             let place = base.wrapping_add_signed(rule.operand());
             return is_user_address(place)
                 .then_some(place)
                 .ok_or(StackEnd::Unreadable);
         }
-        How::InRegister => low,
-        How::Linkage => {
+        RuleKind::InRegister => low,
+        RuleKind::Linkage => {
             let pushed = frame.ip & 15 >= rule.high() as u64;
             low.wrapping_add(u64::from(pushed) << 3)
         }
-        How::Memory | How::IndexedMemory => {
-            let (place, addend) = if let How::Memory = how {
+        RuleKind::Memory | RuleKind::IndexedMemory => {
+            let (place, addend) = if let RuleKind::Memory = how {
                 (low, rule.high())
             } else {
                 let index = unusual((rule.high() & 15) as u8)?;
@@ -341,7 +341,7 @@ pub fn caller_found_from(
             word.wrapping_add_signed(addend)
         }
         // Returned above.
-        How::Missing | How::Root | How::Unsupported => return Err(StackEnd::BadRow),
+        RuleKind::Missing | RuleKind::Root | RuleKind::Unsupported => return Err(StackEnd::BadRow),
     };
     if rule.is_frame_pointer() {
         // `_start` and new threads begin with a frame pointer of zero, as the ABI asks.
@@ -370,7 +370,7 @@ pub fn advance_from(
     memory: &impl Memory,
 ) -> Result<(), StackEnd> {
     let (how, reached, cfa) = (rule.how(), frame.reached, found_from);
-    if let How::Signal | How::Switch = how {
+    if let RuleKind::Signal | RuleKind::Switch = how {
         *frame = stored(rule, found_from, memory)?;
         return Ok(());
     }
@@ -387,7 +387,7 @@ pub fn advance_from(
             memory,
         )
     };
-    let (ip, fp) = if let How::InRegister = how {
+    let (ip, fp) = if let RuleKind::InRegister = how {
         (unusual(register_number(rule.high()))?, fp)
     } else {
         returned(cfa, fp, saved, memory)?
@@ -445,7 +445,7 @@ pub fn advance_plain(rule: Rule, frame: &mut Frame, memory: &impl Memory) -> Res
     if !leads_on(
         frame.sp,
         cfa,
-        How::Offset,
+        RuleKind::Offset,
         if is_pointed { SP } else { rule.base() },
     ) {
         return Err(StackEnd::Implausible);
@@ -494,16 +494,16 @@ fn returned(
 /// function may run its callee on another stack; then it finds back through a register other than the stack
 /// pointer.
 #[inline(always)]
-fn leads_on(sp: u64, cfa: u64, how: How, base: u8) -> bool {
+fn leads_on(sp: u64, cfa: u64, how: RuleKind, base: u8) -> bool {
     if cfa & 7 != 0 || !is_user_address(cfa) {
         return false;
     }
     if cfa > sp {
         return true;
     }
-    let elsewhere = base != SP || !matches!(how, How::Offset | How::Linkage);
+    let elsewhere = base != SP || !matches!(how, RuleKind::Offset | RuleKind::Linkage);
     let far = elsewhere && sp.wrapping_sub(cfa) >= STACKS_APART_BYTES;
-    far || (cfa == sp && (RETURNS_BY_SAVED || matches!(how, How::InRegister)))
+    far || (cfa == sp && (RETURNS_BY_SAVED || matches!(how, RuleKind::InRegister)))
 }
 
 /// A return address, if it is plausible.
@@ -527,7 +527,7 @@ fn stored(rule: Rule, place: u64, memory: &impl Memory) -> Result<Frame, StackEn
         sp,
         fp: Kept::at(place.wrapping_add_signed(FP_FROM_STORED_SP)),
         saved: Kept::at(place.wrapping_add_signed(SAVED_FROM_STORED_SP)),
-        reached: if let How::Signal = rule.how() {
+        reached: if let RuleKind::Signal = rule.how() {
             Reached::Interrupted
         } else {
             Reached::Called

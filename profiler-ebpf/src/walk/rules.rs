@@ -15,8 +15,8 @@ use crate::{
 use core::ops::ControlFlow;
 use profiler_common::{
     abi::{
-        Fallbacks, How, PageRows, Rule, SLAB_WORDS, StackEnd, Switches, TABLE_PAGE_BITS, TableRow,
-        slab_of,
+        Fallbacks, PageRows, Rule, RuleKind, SLAB_WORDS, StackEnd, Switches, TABLE_PAGE_BITS,
+        TableRow, slab_of,
     },
     walk::{
         arch::REGISTERS,
@@ -50,7 +50,7 @@ subprog! {
             return Err(StackEnd::BadRow as u64);
         };
         if config::has(Switches::GUESS) {
-            let is_root_row = matches!(rule.how(), How::Root);
+            let is_root_row = matches!(rule.how(), RuleKind::Root);
             walk.guess.is_root_row.store(u64::from(is_root_row));
         }
         let frame = walk.frame();

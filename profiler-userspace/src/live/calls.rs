@@ -91,7 +91,7 @@ pub(super) struct SavedFrame {
 
 /// Meaning of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum What {
+pub(super) enum NodeKind {
     /// All that an owner did: an index into [`Calls::owners`].
     Owner(u32),
     /// A call.
@@ -125,7 +125,7 @@ impl Sums {
 pub(super) struct Node {
     /// The caller's node, which always has a lower index; none of owners.
     pub(super) parent: Option<u32>,
-    pub(super) what: What,
+    pub(super) what: NodeKind,
     /// Sums of this node alone, without callees.
     pub(super) own: Sums,
 }
@@ -142,7 +142,7 @@ pub(super) struct Calls {
     /// How functions read, by their numbers and lines.
     known_names: HashMap<(u32, u32, FrameKind), u32>,
     pub(super) nodes: Vec<Node>,
-    children: HashMap<(Option<u32>, What), u32>,
+    children: HashMap<(Option<u32>, NodeKind), u32>,
     /// How many nodes were joined so far.
     pub(super) joined: u64,
 }
@@ -173,10 +173,10 @@ impl Calls {
             .collect();
         let mut joining = Joining::new(&tree);
         for sample in tree.samples_by_owner() {
-            let owner = What::Owner(owners[sample.labels.0 as usize]);
+            let owner = NodeKind::Owner(owners[sample.labels.0 as usize]);
             let root = self.child(None, owner);
             let at = joining.place(sample.node, Some(root), |caller, frame| {
-                self.child(caller, What::SavedFrame(places[frame.index()]))
+                self.child(caller, NodeKind::SavedFrame(places[frame.index()]))
             });
             let at = at.unwrap_or(root);
             let state = usize::from(!ran(sample.thread_state));
@@ -295,7 +295,7 @@ impl Calls {
     }
 
     /// The node of a call, which is added when it is not there yet.
-    fn child(&mut self, parent: Option<u32>, what: What) -> u32 {
+    fn child(&mut self, parent: Option<u32>, what: NodeKind) -> u32 {
         *self.children.entry((parent, what)).or_insert_with(|| {
             self.nodes.push(Node {
                 parent,
@@ -321,8 +321,8 @@ impl Calls {
         let totals = self.totals();
         let mut by_weight: Vec<(usize, f64)> = (self.nodes.iter().zip(&totals))
             .filter_map(|(node, total)| match node.what {
-                What::Owner(owner) => Some((owner as usize, *total)),
-                What::SavedFrame(_) => None,
+                NodeKind::Owner(owner) => Some((owner as usize, *total)),
+                NodeKind::SavedFrame(_) => None,
             })
             .collect();
         by_weight.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -343,7 +343,7 @@ impl Calls {
         self.owners = again;
         self.rebuild(|calls, node| {
             Some(match calls.nodes[node].what {
-                What::Owner(owner) => What::Owner(numbers[owner as usize]),
+                NodeKind::Owner(owner) => NodeKind::Owner(numbers[owner as usize]),
                 what => what,
             })
         });
@@ -362,7 +362,7 @@ impl Calls {
 
     /// Builds all anew, with the nodes that `change` makes of those that there are. What was counted in one that it makes
     /// none of is at a mark in the place of the first of its callers that is not there any more.
-    fn rebuild(&mut self, change: impl Fn(&Self, usize) -> Option<What>) {
+    fn rebuild(&mut self, change: impl Fn(&Self, usize) -> Option<NodeKind>) {
         let mut new = Self {
             owners: std::mem::take(&mut self.owners),
             joined: self.joined,
@@ -376,9 +376,9 @@ impl Calls {
                 None => (None, false),
             };
             let at = match change(self, index).filter(|_| !is_joined) {
-                Some(What::SavedFrame(place)) => {
+                Some(NodeKind::SavedFrame(place)) => {
                     let place = self.moved_place(place, &mut new);
-                    (Some(new.child(parent, What::SavedFrame(place))), false)
+                    (Some(new.child(parent, NodeKind::SavedFrame(place))), false)
                 }
                 Some(owner) => (Some(new.child(parent, owner)), false),
                 None if node.own.all() > 0.0 && !is_joined => (Some(new.mark(parent)), true),
@@ -399,11 +399,11 @@ impl Calls {
                 name: JOINED.to_owned(),
                 ..Owner::default()
             });
-            self.child(None, What::Owner(owner.0 as u32))
+            self.child(None, NodeKind::Owner(owner.0 as u32))
         });
         let function = Function::named(JOINED);
         let place = self.place_of(&function, None, 0, FrameKind::Mark);
-        self.child(Some(parent), What::SavedFrame(place))
+        self.child(Some(parent), NodeKind::SavedFrame(place))
     }
 
     fn moved_place(&self, place: SavedFrame, new: &mut Self) -> SavedFrame {

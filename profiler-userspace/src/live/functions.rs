@@ -3,7 +3,7 @@
 //! In: a shape that begins at the roots. Out: rows, the most first. A function that called itself counts once. Marks are no
 //! functions: time at a mark is that of the function below it.
 
-use super::calls::{Calls, Name, What};
+use super::calls::{Calls, Name, NodeKind};
 use super::shape::{ROOT, Shape};
 use crate::profile::fold::visible;
 use crate::profile::{FrameKind, interpreted_module};
@@ -78,14 +78,14 @@ fn is_function(shape: &Shape, index: u32) -> bool {
 
 fn mapping(calls: &Calls, source: Option<u32>) -> Option<u32> {
     match calls.nodes[source? as usize].what {
-        What::SavedFrame(place) => place.mapping,
-        What::Owner(_) => None,
+        NodeKind::SavedFrame(place) => place.mapping,
+        NodeKind::Owner(_) => None,
     }
 }
 
 fn module(calls: &Calls, source: Option<u32>, kind: FrameKind) -> String {
     let place = source.map(|source| calls.nodes[source as usize].what);
-    let Some(What::SavedFrame(place)) = place else {
+    let Some(NodeKind::SavedFrame(place)) = place else {
         return kind.module_without_file().to_owned();
     };
     let function = &calls.functions[place.function as usize];

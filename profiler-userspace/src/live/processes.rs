@@ -2,7 +2,7 @@
 //!
 //! In: calls. Out: a row for each owner, the most first, with what was counted while it ran and while it did not.
 
-use super::calls::{Calls, Owner, What};
+use super::calls::{Calls, NodeKind, Owner};
 use super::shape::Time;
 
 /// Weights of an owner, while it ran and while it did not.
@@ -25,9 +25,9 @@ pub(super) fn processes(calls: &Calls, time: Time) -> Vec<ProcessRow> {
     let mut owners: Vec<usize> = Vec::with_capacity(calls.nodes.len());
     for node in &calls.nodes {
         let owner = match (node.what, node.parent) {
-            (What::Owner(owner), _) => owner as usize,
-            (What::SavedFrame(_), Some(parent)) => owners[parent as usize],
-            (What::SavedFrame(_), None) => unreachable!("a call has an owner"),
+            (NodeKind::Owner(owner), _) => owner as usize,
+            (NodeKind::SavedFrame(_), Some(parent)) => owners[parent as usize],
+            (NodeKind::SavedFrame(_), None) => unreachable!("a call has an owner"),
         };
         owners.push(owner);
         if time != Time::Off {

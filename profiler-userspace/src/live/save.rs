@@ -4,7 +4,7 @@
 //! there, with files and modules as they were recorded.
 //! Never: addresses, which are not kept; all that lies in one function is one place.
 
-use super::calls::{Calls, Name, Owner, SavedFrame, What};
+use super::calls::{Calls, Name, NodeKind, Owner, SavedFrame};
 use super::shape::{self, CallSelection, Grouping, Time};
 use crate::profile::normalized::{LocationIndex, NormalizedStack, NormalizedStackIndex};
 use crate::profile::{
@@ -63,7 +63,7 @@ impl<'a> Saving<'a> {
         loop {
             let node = &self.calls.nodes[index];
             match node.what {
-                What::Owner(owner) => {
+                NodeKind::Owner(owner) => {
                     places.reverse();
                     let mut is_run = false;
                     places.retain(|place: &SavedFrame| {
@@ -72,7 +72,7 @@ impl<'a> Saving<'a> {
                     });
                     return (&self.calls.owners[owner as usize], places);
                 }
-                What::SavedFrame(place) => {
+                NodeKind::SavedFrame(place) => {
                     places.push(place);
                     index = node.parent.map_or(0, |parent| parent as usize);
                 }

@@ -3,7 +3,7 @@
 //! In: [`Calls`], and what of them is wanted. Out: nodes with shares, sorted by name or by weight, from all that was counted down to the
 //! last call; and back into a profile, for saving. The sum of all nodes is that of what is wanted.
 
-use super::calls::{Calls, Name, Owner, What};
+use super::calls::{Calls, Name, NodeKind, Owner};
 use crate::profile::fold::visible;
 use crate::profile::{FrameKind, IndexSet};
 use foldhash::HashMap;
@@ -217,13 +217,13 @@ impl<'a> Builder<'a> {
             let below = node.parent.map(|parent| builder.runtimes[parent as usize]);
             let [of_caller, is_inside] = below.unwrap_or_default();
             let is_run = match node.what {
-                What::Owner(_) => false,
-                What::SavedFrame(place) => place.kind.is_of_runtime_within(of_caller),
+                NodeKind::Owner(_) => false,
+                NodeKind::SavedFrame(place) => place.kind.is_of_runtime_within(of_caller),
             };
             (builder.runtimes).push([is_run, is_run || is_inside || !wanted.runtime_only]);
             let name = match node.what {
-                What::Owner(owner) => owners[owner as usize],
-                What::SavedFrame(place) => {
+                NodeKind::Owner(owner) => owners[owner as usize],
+                NodeKind::SavedFrame(place) => {
                     is_shown(place.kind, is_run, wanted).then_some(place.name)
                 }
             };
@@ -241,9 +241,9 @@ impl<'a> Builder<'a> {
     }
 
     /// Whether a node's owner is wanted.
-    fn is_wanted(&self, what: What) -> bool {
+    fn is_wanted(&self, what: NodeKind) -> bool {
         match (what, &self.wanted.only) {
-            (What::Owner(owner), Some(only)) => self.calls.owners[owner as usize] == *only,
+            (NodeKind::Owner(owner), Some(only)) => self.calls.owners[owner as usize] == *only,
             _ => true,
         }
     }

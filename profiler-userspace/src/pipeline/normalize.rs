@@ -159,7 +159,7 @@ fn attribute(
     counters: &[Counters],
     remarks: &mut Vec<Finding>,
 ) -> NormalizedProfile {
-    let how = wall::How {
+    let how = wall::ThreadOptions {
         per_thread: plan.capture.per_thread,
         idle_threads: wall.idle_threads,
     };

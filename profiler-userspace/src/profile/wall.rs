@@ -14,7 +14,7 @@ type Thread = Option<u32>;
 
 /// How a thread's time is to be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct How {
+pub struct ThreadOptions {
     /// Whether threads stay apart.
     pub per_thread: bool,
     /// Whether threads are shown that slept from the beginning to the end.
@@ -70,7 +70,7 @@ impl Account {
 
 /// Puts samples and spans together.
 #[must_use]
-pub fn attribute(normalized: &NormalizedProfile, how: How) -> (NormalizedProfile, Sums) {
+pub fn attribute(normalized: &NormalizedProfile, how: ThreadOptions) -> (NormalizedProfile, Sums) {
     let mut accounts: BTreeMap<Thread, Account> = BTreeMap::new();
     for (key, counted) in normalized.samples() {
         let account = accounts.entry(key.label.tid).or_default();
@@ -108,7 +108,11 @@ pub fn attribute(normalized: &NormalizedProfile, how: How) -> (NormalizedProfile
     (attributed, sums)
 }
 
-fn sums(normalized: &NormalizedProfile, accounts: &BTreeMap<Thread, Account>, how: How) -> Sums {
+fn sums(
+    normalized: &NormalizedProfile,
+    accounts: &BTreeMap<Thread, Account>,
+    how: ThreadOptions,
+) -> Sums {
     let add = |sum: &mut Duration, ns| *sum += Duration::from_nanos(ns);
     let mut sums = Sums::default();
     for account in accounts.values() {
@@ -144,7 +148,7 @@ mod tests {
     };
     use proptest::prelude::*;
 
-    const SHOWN: How = How {
+    const SHOWN: ThreadOptions = ThreadOptions {
         per_thread: true,
         idle_threads: true,
     };
@@ -231,7 +235,7 @@ mod tests {
         add(&mut normalized, 7, ThreadState::Blocked, 9);
         add(&mut normalized, 8, ThreadState::Blocked, 5);
         add(&mut normalized, 8, ThreadState::Runnable, 4);
-        let how = How {
+        let how = ThreadOptions {
             per_thread: false,
             idle_threads: false,
         };

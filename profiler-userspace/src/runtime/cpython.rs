@@ -10,7 +10,7 @@ mod offsets;
 pub(super) use lines::lines;
 
 use super::arch::cpython::formed;
-use super::{Detected, Words};
+use super::{Descriptor, Detected};
 use crate::object::{Image, Symbol};
 use profiler_common::runtime::{
     DESCRIPTOR_WORDS, FETCH_WORDS, RuntimeKind,
@@ -200,7 +200,7 @@ pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
     let Some(row) = row else {
         return Some(detected(Err("its version is not known")));
     };
-    let mut words: Words = [0; DESCRIPTOR_WORDS];
+    let mut words: Descriptor = [0; DESCRIPTOR_WORDS];
     words[0] = first_word(
         RuntimeKind::CPython,
         u32::from(major) << 16 | u32::from(minor) << 8,
@@ -251,7 +251,7 @@ pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
 }
 
 /// Puts how much of a frame and of a code object is read; false if that is too much to be read at once.
-fn put_lengths(words: &mut Words) -> bool {
+fn put_lengths(words: &mut Descriptor) -> bool {
     let owner = words[at::FRAME_OWNER];
     let end_of_frame = words[at::FRAME_POSITION].max(owner) / 8 * 8 + 8;
     let strings = words[at::CODE_STRINGS].saturating_add(24);

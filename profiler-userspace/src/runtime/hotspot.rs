@@ -12,7 +12,7 @@ mod threads;
 pub(super) use names::{Methods, UNNAMED, check, complete, is_worth, places, read};
 pub(super) use threads::Threads;
 
-use super::{Detected, HiddenFrames, Words};
+use super::{Descriptor, Detected, HiddenFrames};
 use crate::object::Image;
 use live::Tables;
 use profiler_common::runtime::{
@@ -54,7 +54,7 @@ pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
     })
 }
 
-fn words(tables: &Tables, version: u64) -> Option<Box<Words>> {
+fn words(tables: &Tables, version: u64) -> Option<Box<Descriptor>> {
     let field = |name: &str| tables.field(name);
     let size = |name: &str| tables.size(name);
     let memory = field("VirtualSpace._low")?;
@@ -101,7 +101,7 @@ fn words(tables: &Tables, version: u64) -> Option<Box<Words>> {
         const_method_words: field("ConstMethod._constMethod_size")?,
         code_bytes: field("ConstMethod._code_size")?,
     };
-    let mut words: Words = [0; DESCRIPTOR_WORDS];
+    let mut words: Descriptor = [0; DESCRIPTOR_WORDS];
     words[0] = first_word(RuntimeKind::HotSpot, (version as u32) << 16);
     words[at::HEAPS] = tables.address("CodeCache._heaps")?;
     words[at::CALL_STUB] = tables.address("StubRoutines._call_stub_return_address")?;

@@ -12,7 +12,7 @@ pub(super) use function::{complete, complete_with, lines, twice};
 
 use super::arch;
 use super::function_bounds::{cold_part, larger, largest};
-use super::{Detected, Words, search};
+use super::{Descriptor, Detected, search};
 use crate::object::Image;
 use profiler_common::runtime::{DESCRIPTOR_WORDS, RuntimeKind, first_word, lua::at};
 use std::ops::Range;
@@ -153,7 +153,7 @@ fn words(
     image: &Image<'_>,
     create: Option<u64>,
     version: &Version,
-) -> Result<Box<Words>, &'static str> {
+) -> Result<Box<Descriptor>, &'static str> {
     let is_loop = |function: &Range<u64>| arch::lua::takes_codes(image, function, version.codes);
     let execute = match create {
         Some(create) => {
@@ -163,7 +163,7 @@ fn words(
         None => larger(image, SMALLEST).into_iter().find(is_loop),
     };
     let execute = execute.ok_or("where its loop is is not known")?;
-    let mut words: Words = [0; DESCRIPTOR_WORDS];
+    let mut words: Descriptor = [0; DESCRIPTOR_WORDS];
     words[0] = first_word(RuntimeKind::Lua, 5 << 16 | u32::from(version.minor) << 8);
     for &(place, word) in version.words {
         words[place] = word;

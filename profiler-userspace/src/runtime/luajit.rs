@@ -12,7 +12,7 @@ pub(super) use function::{complete, lines};
 
 use super::arch::luajit::{FRAME_BYTES, current_state};
 use super::function_bounds::largest_with_frame;
-use super::{Detected, Words};
+use super::{Descriptor, Detected};
 use crate::object::Image;
 use profiler_common::runtime::{DESCRIPTOR_WORDS, RuntimeKind, first_word, luajit::at};
 
@@ -57,12 +57,12 @@ const NEAR: u64 = 1 << 20;
 const SMALLEST: u64 = 8 << 10;
 const MAX: u64 = 64 << 10;
 
-fn words(image: &Image<'_>, near: u64) -> Result<Box<Words>, &'static str> {
+fn words(image: &Image<'_>, near: u64) -> Result<Box<Descriptor>, &'static str> {
     let near = near.saturating_sub(NEAR)..near.saturating_add(NEAR);
     let interpreter = largest_with_frame(image, near, FRAME_BYTES)
         .filter(|addresses| (SMALLEST..MAX).contains(&(addresses.end - addresses.start)))
         .ok_or("its interpreter is not one with 64-bit pointers")?;
-    let mut words: Words = [0; DESCRIPTOR_WORDS];
+    let mut words: Descriptor = [0; DESCRIPTOR_WORDS];
     words[0] = first_word(RuntimeKind::LuaJit, 2 << 16 | 1 << 8);
     [words[at::LOOP], words[at::LOOP + 1]] = [interpreter.start, interpreter.end];
     let mut code = vec![0; (interpreter.end - interpreter.start) as usize];

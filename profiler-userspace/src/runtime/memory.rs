@@ -4,7 +4,7 @@
 //! torn: whoever reads asks for a function's check before and after. Objects that belong together lie together, so memory is read in
 //! blocks, which are kept until they are forgotten.
 
-use super::{Words, scattered};
+use super::{Descriptor, scattered};
 use foldhash::HashMap;
 use profiler_common::runtime::{
     Described, FETCH_WORDS, FunctionInfo as _, Process, REMEMBERED_WORDS, RuntimeKind,
@@ -20,7 +20,7 @@ pub struct TargetMemory {
     tgid: u32,
     /// None if it has ended, or we may not.
     file: Option<File>,
-    words: Words,
+    words: Descriptor,
     bias: u64,
     fetched: [Cell<u64>; FETCH_WORDS],
     remembered: [Cell<u64>; REMEMBERED_WORDS],
@@ -115,12 +115,12 @@ impl Blocks {
 
 impl TargetMemory {
     /// That of a process by its ID.
-    pub fn new(tgid: u32, words: Words, bias: u64) -> Self {
+    pub fn new(tgid: u32, words: Descriptor, bias: u64) -> Self {
         let file = File::open(format!("/proc/{tgid}/mem")).ok();
         Self::of(tgid, file, words, bias)
     }
 
-    fn of(tgid: u32, file: Option<File>, words: Words, bias: u64) -> Self {
+    fn of(tgid: u32, file: Option<File>, words: Descriptor, bias: u64) -> Self {
         Self {
             tgid,
             file,
@@ -134,7 +134,7 @@ impl TargetMemory {
 
     /// The memory of the same process for a runtime in it, with nothing that was read before but what is remembered of that runtime.
     #[must_use]
-    pub fn again(self, words: &Words, bias: u64) -> Self {
+    pub fn again(self, words: &Descriptor, bias: u64) -> Self {
         if self.words == *words && self.bias == bias {
             self.forget();
             self

@@ -37,7 +37,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use x86_64 as arch;
 
 /// The words of a descriptor.
-pub type Words = [u64; DESCRIPTOR_WORDS];
+pub type Descriptor = [u64; DESCRIPTOR_WORDS];
 
 /// A runtime in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub struct Detected {
     /// The runtime and its version: `CPython 3.11`.
     pub name: String,
     /// How its frames are found; otherwise why they are not, as the end of a sentence: `its version is not known`.
-    pub words: Result<Box<Words>, &'static str>,
+    pub words: Result<Box<Descriptor>, &'static str>,
 }
 
 impl Detected {

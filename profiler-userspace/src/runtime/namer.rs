@@ -5,7 +5,7 @@
 //! Functions that were reported together are read together, between two looks at all their checks: they share blocks of memory, which
 //! are read as many at a time.
 
-use super::{Caches, Lines, RuntimeSpec, TargetMemory, Words, hotspot, row, text};
+use super::{Caches, Descriptor, Lines, RuntimeSpec, TargetMemory, hotspot, row, text};
 use crate::process::{FunctionEvent, FunctionLines, ProcessKey, RuntimeFunction};
 use foldhash::HashMap;
 use profiler_common::runtime::RuntimeKind;
@@ -21,7 +21,7 @@ pub struct Namer {
     /// The memory of the process that was read last.
     memory: Option<(ProcessKey, TargetMemory)>,
     /// The virtual machines that keep names of threads: their descriptors and load biases.
-    machines: HashMap<ProcessKey, (Box<Words>, u64)>,
+    machines: HashMap<ProcessKey, (Box<Descriptor>, u64)>,
 }
 
 /// The most processes whose machines are kept.
@@ -61,7 +61,7 @@ impl Namer {
     pub fn functions(
         &mut self,
         events: &[FunctionEvent],
-        descriptor: &Words,
+        descriptor: &Descriptor,
     ) -> Vec<RuntimeFunction> {
         let Some(kind) = events.first().and_then(|first| first.function.runtime()) else {
             return Vec::new();
@@ -190,7 +190,7 @@ impl Namer {
         memory.read_ahead(places.into_iter());
     }
 
-    fn note_machine(&mut self, process_key: ProcessKey, descriptor: &Words, bias: u64) {
+    fn note_machine(&mut self, process_key: ProcessKey, descriptor: &Descriptor, bias: u64) {
         if self.machines.contains_key(&process_key) {
             return;
         }
@@ -226,7 +226,7 @@ impl Namer {
     }
 
     /// The memory of a process, which is put back after use. Events come in runs of one process: it is opened once for a run.
-    fn memory(&mut self, process_key: ProcessKey, words: &Words, bias: u64) -> TargetMemory {
+    fn memory(&mut self, process_key: ProcessKey, words: &Descriptor, bias: u64) -> TargetMemory {
         match self.memory.take() {
             Some((last, memory)) if last == process_key => memory.again(words, bias),
             _ => TargetMemory::new(process_key.tgid, *words, bias),

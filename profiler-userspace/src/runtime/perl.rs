@@ -7,7 +7,7 @@
 
 mod signatures;
 
-use super::{Detected, Words, search};
+use super::{Descriptor, Detected, search};
 use crate::object::{Image, Symbol};
 use profiler_common::runtime::{DESCRIPTOR_WORDS, RuntimeKind, first_word, perl::at, thread::Libc};
 use signatures::Interpreter;
@@ -55,12 +55,12 @@ pub(super) fn detect(image: &Image<'_>) -> Option<Detected> {
 /// Result of detecting a version. `put` says where its loops and its interpreters are.
 fn detected(
     (minor, patch): (u8, u8),
-    put: impl Fn(&mut Words) -> Result<(), &'static str>,
+    put: impl Fn(&mut Descriptor) -> Result<(), &'static str>,
 ) -> Detected {
-    let words = || -> Result<Box<Words>, &'static str> {
+    let words = || -> Result<Box<Descriptor>, &'static str> {
         let row = VERSIONS.iter().find(|row| row.0 == minor);
         let (_, runops) = row.ok_or("its version is not known")?;
-        let mut words: Words = [0; DESCRIPTOR_WORDS];
+        let mut words: Descriptor = [0; DESCRIPTOR_WORDS];
         let number = 5 << 16 | u32::from(minor) << 8 | u32::from(patch);
         words[0] = first_word(RuntimeKind::Perl, number);
         put(&mut words)?;
@@ -80,7 +80,7 @@ fn detected(
 fn put_exported(
     image: &Image<'_>,
     standard: Symbol,
-    words: &mut Words,
+    words: &mut Descriptor,
 ) -> Result<(), &'static str> {
     if standard.size == 0 {
         return Err("it does not say how long its loop is");
@@ -101,7 +101,7 @@ fn put_exported(
 }
 
 /// Says where the loop and the interpreters of a perl are that exports nothing.
-fn put_hidden(image: &Image<'_>, words: &mut Words) -> Result<(), &'static str> {
+fn put_hidden(image: &Image<'_>, words: &mut Descriptor) -> Result<(), &'static str> {
     let found =
         signatures::find(image).ok_or("where its loop and its interpreter are is not known")?;
     for place in [at::LOOP, at::LOOP + 2] {
@@ -132,7 +132,7 @@ fn put_hidden(image: &Image<'_>, words: &mut Words) -> Result<(), &'static str> 
 }
 
 /// Says where the variables of a perl without ithreads are.
-fn put_globals(image: &Image<'_>, words: &mut Words) -> Option<()> {
+fn put_globals(image: &Image<'_>, words: &mut Descriptor) -> Option<()> {
     for (place, name) in [
         (at::RUNOPS, "PL_runops"),
         (at::OP, "PL_op"),

@@ -8,7 +8,7 @@ mod signatures;
 
 use super::arch::php::MOVE;
 use super::function_bounds::cold_part;
-use super::{Detected, Words, search};
+use super::{Descriptor, Detected, search};
 use crate::object::Image;
 use profiler_common::runtime::php::{CURRENT_EXECUTE_DATA, at};
 use profiler_common::runtime::{DESCRIPTOR_WORDS, RuntimeKind, first_word};
@@ -122,7 +122,7 @@ fn words(
     places: impl Fn() -> Result<Places, &'static str>,
     version: Option<&Version>,
     build: &[u8],
-) -> Result<Box<Words>, &'static str> {
+) -> Result<Box<Descriptor>, &'static str> {
     if build.starts_with(b",TS") {
         return Err("its thread-safe build is not understood");
     }
@@ -135,7 +135,7 @@ fn words(
         globals,
         slot,
     } = places()?;
-    let mut words: Words = [0; DESCRIPTOR_WORDS];
+    let mut words: Descriptor = [0; DESCRIPTOR_WORDS];
     words[0] = first_word(RuntimeKind::Php, 8 << 16 | u32::from(version.minor) << 8);
     words[at::CURRENT] = globals.wrapping_add(CURRENT_EXECUTE_DATA);
     words[at::SLOT] = slot.unwrap_or(0);

@@ -12,7 +12,7 @@ pub(super) use names::complete;
 
 use super::arch::ruby::{LOAD, calls};
 use super::function_bounds::{cold_part, extent};
-use super::{Detected, Words};
+use super::{Descriptor, Detected};
 use crate::object::{Image, Symbol};
 use profiler_common::runtime::{
     DESCRIPTOR_WORDS, RuntimeKind, first_word,
@@ -87,8 +87,8 @@ fn words(
     minor: u32,
     length: Length,
     frame_bytes: u64,
-) -> Result<Box<Words>, &'static str> {
-    let mut words: Words = [0; DESCRIPTOR_WORDS];
+) -> Result<Box<Descriptor>, &'static str> {
+    let mut words: Descriptor = [0; DESCRIPTOR_WORDS];
     words[0] = first_word(RuntimeKind::Ruby, 3 << 16 | minor << 8);
     words[at::LENGTH] = length as u64;
     words[at::FRAME_BYTES] = frame_bytes;
@@ -129,7 +129,7 @@ fn words(
     Ok(Box::new(words))
 }
 
-fn put_function(image: &Image<'_>, function: Range<u64>, place: usize, words: &mut Words) {
+fn put_function(image: &Image<'_>, function: Range<u64>, place: usize, words: &mut Descriptor) {
     [words[place], words[place + 1]] = [function.start, function.end];
     if let Some(cold) = cold_part(image, function.start) {
         [words[place + 2], words[place + 3]] = [cold.start, cold.end];
@@ -137,7 +137,7 @@ fn put_function(image: &Image<'_>, function: Range<u64>, place: usize, words: &m
 }
 
 /// Says how the variable of a thread is found.
-fn put_access(image: &Image<'_>, context: Symbol, words: &mut Words) -> Option<()> {
+fn put_access(image: &Image<'_>, context: Symbol, words: &mut Descriptor) -> Option<()> {
     if let Some(module) = image.module_word() {
         words[at::ACCESS] = Access::Module as u64;
         words[at::PLACE] = module;

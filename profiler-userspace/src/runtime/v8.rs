@@ -16,7 +16,7 @@ pub(super) use script::Scripts;
 pub(super) use stretch::Heads;
 
 use super::function_bounds::{extent, starts};
-use super::{Detected, HiddenFrames, Words};
+use super::{Descriptor, Detected, HiddenFrames};
 use crate::object::{Elf, ElfAddress, Image};
 use foldhash::HashMap;
 use heap::{Heap, Layout};
@@ -136,7 +136,7 @@ fn words(
     image: &Image<'_>,
     numbers: &Numbers<'_, '_>,
     version: u32,
-) -> Result<Box<Words>, &'static str> {
+) -> Result<Box<Descriptor>, &'static str> {
     let constant = |name: &str| numbers.for_debuggers(name);
     let any = |names: &[&str]| names.iter().find_map(|name| constant(name));
     const UNKNOWN: &str = "where it keeps functions is not known";
@@ -184,7 +184,7 @@ fn words(
         scope: half(constant("type_ScopeInfo__SCOPE_INFO_TYPE")).ok_or(UNKNOWN)?,
     };
     let builtins = builtins(image).ok_or("where its builtins are is not known")?;
-    let mut words: Words = [0; DESCRIPTOR_WORDS];
+    let mut words: Descriptor = [0; DESCRIPTOR_WORDS];
     words[0] = first_word(RuntimeKind::V8, version);
     [words[at::BUILTINS], words[at::BUILTINS + 1]] = [builtins.start, builtins.end];
     words[at::TYPES..at::OFFSETS].copy_from_slice(&types.words());
@@ -249,7 +249,7 @@ fn layout(version: u32, any: impl Fn(&[&str]) -> Option<u64>) -> Layout {
 const OTHER_FUNCTIONS: u64 = 15;
 
 /// The code of the builtins, by a descriptor.
-pub(super) fn builtins_in(words: &Words) -> Range<u64> {
+pub(super) fn builtins_in(words: &Descriptor) -> Range<u64> {
     words[at::BUILTINS]..words[at::BUILTINS + 1]
 }
 

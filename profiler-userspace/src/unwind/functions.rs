@@ -168,7 +168,7 @@ mod tests {
     use super::*;
     use crate::object::ElfAddress;
     use crate::unwind::{Depth, UnwindTable};
-    use profiler_common::abi::How;
+    use profiler_common::abi::RuleKind;
 
     /// Where the functions of this program are looked for as if nothing described them, what is found agrees with what does.
     #[test]
@@ -195,7 +195,7 @@ mod tests {
                 continue;
             }
             let described = table.rule_at(ElfAddress(address));
-            let Some(described) = described.filter(|rule| rule.how() == How::Offset) else {
+            let Some(described) = described.filter(|rule| rule.how() == RuleKind::Offset) else {
                 continue;
             };
             all += 1;
@@ -215,7 +215,7 @@ mod tests {
             let rule = changes.iter().rev().find(|change| change.0 <= address);
             let rule = rule.unwrap().1;
             // The frame may be found by either register.
-            let is_comparable = rule.how() == How::Offset && rule.base() == described.base();
+            let is_comparable = rule.how() == RuleKind::Offset && rule.base() == described.base();
             wrong += usize::from(is_comparable && rule.operand() != described.operand());
         }
         assert!(

@@ -17,7 +17,7 @@ use gimli::{
     UnwindTableRow, Value,
 };
 use object::{Object as _, ObjectSection as _};
-use profiler_common::abi::{How, Rule, StackEnd};
+use profiler_common::abi::{Rule, RuleKind, StackEnd};
 use profiler_common::walk::native::{self, Frame, Kept};
 use profiler_common::walk::{Memory, Registers, Step};
 use std::collections::BTreeMap;
@@ -78,7 +78,7 @@ struct Tally {
     unsupported: u64,
     lost_bx: u64,
     overlaps: u64,
-    kinds: BTreeMap<How, u64>,
+    kinds: BTreeMap<RuleKind, u64>,
 }
 
 /// gimli's row, followed with gimli's evaluation of expressions.
@@ -330,7 +330,7 @@ fn prove(name: &str, bytes: &[u8]) -> Option<Tally> {
 
 #[test]
 fn tables_agree_with_gimli_at_every_row_of_real_objects() {
-    let (mut objects, mut kinds) = (0, BTreeMap::<How, u64>::new());
+    let (mut objects, mut kinds) = (0, BTreeMap::<RuleKind, u64>::new());
     let mut seen = std::collections::HashSet::new();
     for path in objects::candidates() {
         let bytes = std::fs::read(&path).unwrap();

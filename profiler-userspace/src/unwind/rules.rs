@@ -98,12 +98,12 @@ impl Default for RuleSet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use profiler_common::abi::How;
+    use profiler_common::abi::RuleKind;
 
     #[test]
     fn a_rule_is_stored_once_in_each_set() {
         let mut set = RuleSet::new();
-        let rule = Rule::new(How::Offset, 7, 8);
+        let rule = Rule::new(RuleKind::Offset, 7, 8);
         let place = set.place(rule);
         assert_eq!(set.place(rule), place);
         assert_eq!(set.rules()[usize::from(place)], rule);
@@ -116,14 +116,14 @@ mod tests {
     fn a_full_rule_set_refuses_and_counts() {
         let mut set = RuleSet::new();
         for offset in 0..70_000 {
-            set.place(Rule::new(How::Offset, 7, offset));
+            set.place(Rule::new(RuleKind::Offset, 7, offset));
         }
         assert_eq!(set.rules().len(), MAX_RULES);
         assert_eq!(set.refused(), 70_002 - MAX_RULES);
         assert_eq!(
-            set.place(Rule::new(How::Offset, 7, 69_999)),
+            set.place(Rule::new(RuleKind::Offset, 7, 69_999)),
             RuleSet::UNSUPPORTED
         );
-        assert_eq!(set.place(Rule::new(How::Offset, 7, 0)), 2);
+        assert_eq!(set.place(Rule::new(RuleKind::Offset, 7, 0)), 2);
     }
 }

@@ -4,7 +4,7 @@
 
 use super::{UnwindTable, arch, page_of};
 use crate::object::ElfAddress;
-use profiler_common::abi::{How, Origin, Rule, Slot, TABLE_PAGE_BITS};
+use profiler_common::abi::{Origin, Rule, RuleKind, Slot, TABLE_PAGE_BITS};
 use profiler_common::walk::arch::{FP, SAVED, SP};
 use std::fmt::Write as _;
 
@@ -108,26 +108,28 @@ pub(super) fn describe(rule: Rule) -> String {
     let [base, fp, sp, saved] = [rule.base(), FP, SP, SAVED].map(|number| name(number.into()));
     let low = signed(rule.low());
     let frame = match rule.how() {
-        How::Missing => return "no unwind info".to_owned(),
-        How::Root => return "the outermost frame".to_owned(),
-        How::Unsupported => return "unwind info not understood".to_owned(),
-        How::Signal => return format!("signal frame, {sp} at {base}{}", signed(rule.operand())),
-        How::Switch => {
+        RuleKind::Missing => return "no unwind info".to_owned(),
+        RuleKind::Root => return "the outermost frame".to_owned(),
+        RuleKind::Unsupported => return "unwind info not understood".to_owned(),
+        RuleKind::Signal => {
+            return format!("signal frame, {sp} at {base}{}", signed(rule.operand()));
+        }
+        RuleKind::Switch => {
             return format!("stored registers, {sp} at {base}{}", signed(rule.operand()));
         }
-        How::Offset => format!("cfa={base}{}", signed(rule.operand())),
-        How::Memory => format!("cfa=[{base}{low}]{}", signed(rule.high())),
-        How::IndexedMemory => format!(
+        RuleKind::Offset => format!("cfa={base}{}", signed(rule.operand())),
+        RuleKind::Memory => format!("cfa=[{base}{low}]{}", signed(rule.high())),
+        RuleKind::IndexedMemory => format!(
             "cfa=[{base}{low}+8*{}]{}",
             name(rule.high() & 15),
             signed(rule.high() >> 4)
         ),
-        How::Linkage => format!(
+        RuleKind::Linkage => format!(
             "cfa={base}{low}, +8 if {}&15>={}",
             arch::INSTRUCTION_POINTER,
             rule.high()
         ),
-        How::InRegister => format!("cfa={base}{low} ra={}", name(rule.high() & 15)),
+        RuleKind::InRegister => format!("cfa={base}{low} ra={}", name(rule.high() & 15)),
     };
     let mut text = frame;
     for (register, slot) in [(fp, rule.fp()), (saved, rule.saved())] {

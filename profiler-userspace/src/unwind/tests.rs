@@ -3,7 +3,7 @@
 use super::found::UnwindFindings;
 use super::*;
 use ::object::{Object as _, ObjectSection as _};
-use profiler_common::abi::{How, Origin, Slot};
+use profiler_common::abi::{Origin, RuleKind, Slot};
 use proptest::prelude::*;
 use std::path::Path;
 use std::process::Command;
@@ -64,7 +64,7 @@ fn code_without_unwind_info_has_one_row_a_page() {
 
 #[test]
 fn equal_neighbours_share_a_row_and_gaps_have_their_own() {
-    let rule = Rule::new(How::Offset, 7, 8);
+    let rule = Rule::new(RuleKind::Offset, 7, 8);
     let found = found(&[
         (0x1000..0x1100, &[(0, rule), (16, rule)]),
         (0x1100..0x1200, &[(0, rule)]),
@@ -81,7 +81,7 @@ fn equal_neighbours_share_a_row_and_gaps_have_their_own() {
 
 #[test]
 fn rows_can_be_given_the_places_of_another_set() {
-    let rule = Rule::new(How::Offset, 7, 8);
+    let rule = Rule::new(RuleKind::Offset, 7, 8);
     let found = found(&[(0x1000..0x1100, &[(0, rule)])]);
     let code = 0x1000..0x2000;
     let mut table = table(std::slice::from_ref(&code), &found);
@@ -98,10 +98,10 @@ fn a_table_is_printed_whole_or_at_one_address() {
     let found = found(&[(
         0x1000..0x1100,
         &[
-            (0, Rule::new(How::Offset, 7, 8)),
+            (0, Rule::new(RuleKind::Offset, 7, 8)),
             (
                 16,
-                Rule::new(How::Offset, 6, 16).with_slots(Origin::Cfa, Slot(-2), Slot::LOST),
+                Rule::new(RuleKind::Offset, 6, 16).with_slots(Origin::Cfa, Slot(-2), Slot::LOST),
             ),
         ],
     )]);
@@ -169,7 +169,7 @@ fn eh_frame_is_found_without_section_headers() {
 #[test]
 fn stacks_end_at_a_function_that_is_returned_to_and_one_byte_before() {
     let code = 0x1000..0x2000;
-    let rule = Rule::new(How::Offset, 7, 8);
+    let rule = Rule::new(RuleKind::Offset, 7, 8);
     for (before, at_byte_before) in [(0x1f0, Rule::ROOT), (0x200, rule)] {
         let mut found = found(&[
             (0x1100..0x1000 + before, &[(0, rule)]),
@@ -209,7 +209,7 @@ fn debug_frame_fills_gaps_of_eh_frame() {
         let table = UnwindTable::parse(bytes.as_slice()).unwrap();
         assert_eq!(
             table.rule_at(of("twice")),
-            Some(Rule::new(How::Offset, 7, 8))
+            Some(Rule::new(RuleKind::Offset, 7, 8))
         );
         assert_eq!(table.rule_at(of("_start")), Some(Rule::ROOT));
     }
@@ -329,7 +329,7 @@ proptest! {
             changes[0].0 = 0;
             let changes = changes
                 .into_iter()
-                .map(|(after, size)| (after, Rule::new(How::Offset, 7, 8 * size)));
+                .map(|(after, size)| (after, Rule::new(RuleKind::Offset, 7, 8 * size)));
             given.push((start..start + bytes, changes.collect()));
             start += gap.max(1);
         }

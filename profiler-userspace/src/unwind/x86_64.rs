@@ -12,7 +12,7 @@ pub(super) use registers::RETURN_ADDRESS;
 
 use super::expression::Expression;
 use super::program::{Saved, State};
-use profiler_common::abi::{How, Origin, Rule, Slot};
+use profiler_common::abi::{Origin, Rule, RuleKind, Slot};
 use profiler_common::walk::x86_64::{
     CFA_AT_ENTRY, FP as RBP, FP_FROM_STORED_SP, SAVED_FROM_STORED_SP, SP as RSP,
 };
@@ -29,7 +29,7 @@ pub(super) const INSTRUCTION_POINTER: &str = "rip";
 
 /// The rule of code that handlers of signals return to: there the stack pointer is at the saved registers, `ucontext_t`, of
 /// which rsp is at this offset (`struct sigcontext_64` in Linux's `arch/x86/include/uapi/asm/sigcontext.h`).
-pub(super) const SIGNAL_RETURN: Rule = Rule::new(How::Signal, RSP, 160);
+pub(super) const SIGNAL_RETURN: Rule = Rule::new(RuleKind::Signal, RSP, 160);
 
 /// The rule for this state. `signal` is whether the description is marked as a signal frame.
 pub(super) fn rule(state: &State, signal: bool) -> Rule {
@@ -88,7 +88,7 @@ fn in_register(state: &State, register: u16, sp: Saved) -> Option<Rule> {
         _ => return None,
     };
     let (base, register) = (number(base)?, number(register)?);
-    let rule = Rule::fitting_halves(How::InRegister, base, offset, register.into())?;
+    let rule = Rule::fitting_halves(RuleKind::InRegister, base, offset, register.into())?;
     Some(with_slots(rule, state))
 }
 
@@ -115,7 +115,11 @@ fn stored(state: &State, signal: bool) -> Option<Rule> {
     if ra != beside(8) || fp != beside(FP_FROM_STORED_SP) || bx != beside(SAVED_FROM_STORED_SP) {
         return None;
     }
-    let how = if signal { How::Signal } else { How::Switch };
+    let how = if signal {
+        RuleKind::Signal
+    } else {
+        RuleKind::Switch
+    };
     Rule::fitting(how, number(sp.0)?, sp.1)
 }
 
@@ -131,12 +135,12 @@ fn place(state: &State, saved: Saved) -> Option<(u16, i64)> {
 /// The return address in the word below the CFA.
 fn usual(state: &State) -> Option<Rule> {
     let rule = match state.expression {
-        None => Rule::fitting(How::Offset, number(state.base)?, state.offset),
+        None => Rule::fitting(RuleKind::Offset, number(state.base)?, state.offset),
         Some(Expression::Memory {
             register,
             offset,
             addend,
-        }) => Rule::fitting_halves(How::Memory, number(register)?, offset, addend),
+        }) => Rule::fitting_halves(RuleKind::Memory, number(register)?, offset, addend),
         Some(Expression::IndexedMemory {
             register,
             offset,
@@ -144,7 +148,7 @@ fn usual(state: &State) -> Option<Rule> {
             addend,
         }) => {
             let high = addend.checked_mul(16)? | i64::from(number(index)?);
-            Rule::fitting_halves(How::IndexedMemory, number(register)?, offset, high)
+            Rule::fitting_halves(RuleKind::IndexedMemory, number(register)?, offset, high)
         }
         Some(Expression::Linkage {
             register,
@@ -152,10 +156,10 @@ fn usual(state: &State) -> Option<Rule> {
             threshold,
         }) => {
             let threshold = threshold.try_into().ok()?;
-            Rule::fitting_halves(How::Linkage, number(register)?, offset, threshold)
+            Rule::fitting_halves(RuleKind::Linkage, number(register)?, offset, threshold)
         }
         Some(Expression::Place { register, offset }) => {
-            Rule::fitting(How::Offset, number(register)?, offset)
+            Rule::fitting(RuleKind::Offset, number(register)?, offset)
         }
         Some(Expression::Other) => return None,
     };
@@ -211,14 +215,14 @@ pub(super) fn linkage(table: &[u8]) -> Vec<(u32, Rule)> {
             .unwrap_or(entry)
             .starts_with(&JUMP)
     };
-    let called = |bytes| Rule::new(How::Offset, RSP, bytes);
+    let called = |bytes| Rule::new(RuleKind::Offset, RSP, bytes);
     // Entries jump, push their number, and jump to the head of the table.
     let entry = |entry: &[u8]| {
         let targeted = entry.starts_with(&BRANCH_TARGET) && entry.get(4) == Some(&PUSH_NUMBER);
         if targeted {
-            Some(Rule::halves(How::Linkage, RSP, 8, 9))
+            Some(Rule::halves(RuleKind::Linkage, RSP, 8, 9))
         } else if jumps(entry) && entry.get(6) == Some(&PUSH_NUMBER) {
-            Some(Rule::halves(How::Linkage, RSP, 8, 11))
+            Some(Rule::halves(RuleKind::Linkage, RSP, 8, 11))
         } else {
             None
         }

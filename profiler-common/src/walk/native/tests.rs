@@ -45,7 +45,7 @@ fn follow(rule: Rule, memory: &Words) -> Frame {
 
 #[test]
 fn a_frame_without_a_frame_pointer_is_unwound_by_its_size() {
-    let rule = Rule::new(How::Offset, RSP, 24);
+    let rule = Rule::new(RuleKind::Offset, RSP, 24);
     let caller = follow(rule, &words([(SP + 16, CODE)]));
     assert_eq!((caller.ip, caller.sp), (CODE, SP + 24));
     assert_eq!((caller.fp, caller.saved), (Kept::value(FP), Kept::value(7)));
@@ -54,7 +54,7 @@ fn a_frame_without_a_frame_pointer_is_unwound_by_its_size() {
 
 #[test]
 fn saved_registers_are_read_only_when_needed() {
-    let rule = Rule::new(How::Offset, RSP, 48).with_slots(Origin::Cfa, Slot(-3), Slot(-4));
+    let rule = Rule::new(RuleKind::Offset, RSP, 48).with_slots(Origin::Cfa, Slot(-3), Slot(-4));
     let mut memory = words([(SP + 40, CODE)]);
     let caller = follow(rule, &memory);
     assert_eq!(
@@ -62,7 +62,7 @@ fn saved_registers_are_read_only_when_needed() {
         (Kept::at(SP + 24), Kept::at(SP + 16))
     );
     assert_eq!(caller.registers(&memory), None);
-    let next = Rule::new(How::Offset, RBP, 16);
+    let next = Rule::new(RuleKind::Offset, RBP, 16);
     assert_eq!(run(next, caller, &memory), Step::End(StackEnd::Unreadable));
     memory.0.extend([(SP + 24, FP), (FP + 8, CODE + 1)]);
     assert_eq!(caller.registers(&memory).unwrap().fp, FP);
@@ -75,7 +75,7 @@ fn saved_registers_are_read_only_when_needed() {
 
 #[test]
 fn a_frame_record_is_read_in_one_access() {
-    let rule = Rule::new(How::Offset, RBP, 16).with_slots(Origin::Cfa, Slot(-2), Slot::SAME);
+    let rule = Rule::new(RuleKind::Offset, RBP, 16).with_slots(Origin::Cfa, Slot(-2), Slot::SAME);
     let caller = follow(rule, &words([(FP, FP + 64), (FP + 8, CODE)]));
     assert_eq!(
         (caller.ip, caller.sp, caller.fp),
@@ -85,8 +85,11 @@ fn a_frame_record_is_read_in_one_access() {
 
 #[test]
 fn a_realigned_frame_finds_its_caller_through_memory() {
-    let rule =
-        Rule::halves(How::Memory, RBP, -8, 0).with_slots(Origin::FramePointer, Slot(0), Slot(-3));
+    let rule = Rule::halves(RuleKind::Memory, RBP, -8, 0).with_slots(
+        Origin::FramePointer,
+        Slot(0),
+        Slot(-3),
+    );
     let memory = words([(FP - 8, FP + 0x80), (FP + 0x78, CODE), (FP, 99)]);
     let caller = follow(rule, &memory);
     assert_eq!((caller.ip, caller.sp), (CODE, FP + 0x80));
@@ -95,8 +98,11 @@ fn a_realigned_frame_finds_its_caller_through_memory() {
 
 #[test]
 fn a_saved_stack_pointer_is_read_from_the_frame() {
-    let rule =
-        Rule::halves(How::Memory, RSP, 56, 8).with_slots(Origin::StackPointer, Slot(2), Slot::LOST);
+    let rule = Rule::halves(RuleKind::Memory, RSP, 56, 8).with_slots(
+        Origin::StackPointer,
+        Slot(2),
+        Slot::LOST,
+    );
     let caller = follow(rule, &words([(SP + 56, SP + 0x200), (SP + 0x200, CODE)]));
     assert_eq!((caller.ip, caller.sp), (CODE, SP + 0x208));
     assert_eq!((caller.fp, caller.saved), (Kept::at(SP + 16), Kept::LOST));
@@ -104,7 +110,7 @@ fn a_saved_stack_pointer_is_read_from_the_frame() {
 
 #[test]
 fn a_stack_pointer_saved_at_a_computed_address_is_found() {
-    let rule = Rule::halves(How::IndexedMemory, RSP, 8, 9 | 16 << 4);
+    let rule = Rule::halves(RuleKind::IndexedMemory, RSP, 8, 9 | 16 << 4);
     let caller = follow(
         rule,
         &words([(SP + 8 + 72, SP + 0x200), (SP + 0x208, CODE)]),
@@ -114,7 +120,7 @@ fn a_stack_pointer_saved_at_a_computed_address_is_found() {
 
 #[test]
 fn a_plt_entry_is_unwound_before_and_after_its_push() {
-    let rule = Rule::halves(How::Linkage, RSP, 8, 11);
+    let rule = Rule::halves(RuleKind::Linkage, RSP, 8, 11);
     let memory = words([(SP, CODE), (SP + 8, CODE + 64)]);
     for (position, ip) in [(0, CODE), (10, CODE), (11, CODE + 64), (15, CODE + 64)] {
         let mut frame = running();
@@ -128,7 +134,7 @@ fn a_plt_entry_is_unwound_before_and_after_its_push() {
 
 #[test]
 fn a_signal_frame_restores_every_register_and_the_exact_address() {
-    let rule = Rule::new(How::Signal, RSP, 160);
+    let rule = Rule::new(RuleKind::Signal, RSP, 160);
     let memory = words([
         (SP + 160, 0x1234_5670),
         (SP + 168, CODE),
@@ -140,20 +146,20 @@ fn a_signal_frame_restores_every_register_and_the_exact_address() {
     assert_eq!(caller.lookup(), CODE);
     assert_eq!(caller.registers(&memory).unwrap().fp, 11);
     assert_eq!(caller.saved.read(&memory), Ok(12));
-    let caller = follow(Rule::new(How::Switch, RSP, 160), &memory);
+    let caller = follow(Rule::new(RuleKind::Switch, RSP, 160), &memory);
     assert_eq!(caller.lookup(), CODE - 1);
 }
 
 #[test]
 fn a_return_address_can_be_in_a_register() {
-    let rule = Rule::halves(How::InRegister, RSP, 0, 11);
+    let rule = Rule::halves(RuleKind::InRegister, RSP, 0, 11);
     let caller = follow(rule, &words([]));
     assert_eq!((caller.ip, caller.sp), (CODE, SP));
 }
 
 #[test]
 fn a_frame_can_begin_at_a_register_that_only_the_first_frame_has() {
-    let rule = Rule::new(How::Offset, 10, 8).with_slots(Origin::Register, Slot(9), Slot(8));
+    let rule = Rule::new(RuleKind::Offset, 10, 8).with_slots(Origin::Register, Slot(9), Slot(8));
     let memory = words([(SP + 0x40, CODE)]);
     let caller = follow(rule, &memory);
     assert_eq!((caller.ip, caller.sp), (CODE, SP + 0x48));
@@ -169,7 +175,7 @@ fn a_frame_can_begin_at_a_register_that_only_the_first_frame_has() {
 
 #[test]
 fn a_frame_can_begin_at_rbx() {
-    let rule = Rule::new(How::Offset, RBX, 24);
+    let rule = Rule::new(RuleKind::Offset, RBX, 24);
     let memory = words([(SP + 0x40, SP + 0x80), (SP + 0x90, CODE)]);
     let frame = Frame {
         saved: Kept::at(SP + 0x40),
@@ -191,16 +197,22 @@ fn a_frame_without_a_caller_has_a_reason() {
         (Rule::MISSING, StackEnd::NoRow),
         (Rule::UNSUPPORTED, StackEnd::BadRow),
         (Rule(15 << 36), StackEnd::BadRow),
-        (Rule::new(How::Offset, RSP, 800), StackEnd::Unreadable),
-        (Rule::halves(How::Memory, RSP, 800, 0), StackEnd::Unreadable),
-        (Rule::new(How::Signal, RSP, 800), StackEnd::Unreadable),
-        (Rule::new(How::Offset, RSP, 0), StackEnd::Implausible),
-        (Rule::new(How::Offset, RSP, 12), StackEnd::Implausible),
-        (Rule::new(How::Offset, RSP, -8192), StackEnd::Implausible),
+        (Rule::new(RuleKind::Offset, RSP, 800), StackEnd::Unreadable),
+        (
+            Rule::halves(RuleKind::Memory, RSP, 800, 0),
+            StackEnd::Unreadable,
+        ),
+        (Rule::new(RuleKind::Signal, RSP, 800), StackEnd::Unreadable),
+        (Rule::new(RuleKind::Offset, RSP, 0), StackEnd::Implausible),
+        (Rule::new(RuleKind::Offset, RSP, 12), StackEnd::Implausible),
+        (
+            Rule::new(RuleKind::Offset, RSP, -8192),
+            StackEnd::Implausible,
+        ),
     ] {
         assert_eq!(run(rule, running(), &words([])), Step::End(end), "{rule:?}");
     }
-    let rule = Rule::new(How::Offset, RSP, 8);
+    let rule = Rule::new(RuleKind::Offset, RSP, 8);
     for (word, end) in [
         (0, StackEnd::Root),
         (1, StackEnd::Implausible),
@@ -212,7 +224,7 @@ fn a_frame_without_a_caller_has_a_reason() {
 
 #[test]
 fn a_frame_pointer_may_change_stacks_but_not_loop() {
-    let rule = Rule::new(How::Offset, RBP, 16);
+    let rule = Rule::new(RuleKind::Offset, RBP, 16);
     let leading_to = |fp: u64| {
         let mut frame = running();
         frame.fp = Kept::value(fp);
@@ -265,7 +277,7 @@ proptest! {
         stack in vec(prop_oneof![Just(CODE), Just(0), Just(1), (0u64..64).prop_map(|word| SP + 8 * word)], 64),
     ) {
         let memory = Words((SP..).step_by(8).zip(stack).collect());
-        let rule = Rule::new(How::Offset, base, operand & !3).with_slots(Origin::Cfa, fp_slot, bx_slot);
+        let rule = Rule::new(RuleKind::Offset, base, operand & !3).with_slots(Origin::Cfa, fp_slot, bx_slot);
         prop_assert!(rule.is_plain());
         let reached = if is_first { Reached::CalledFirst } else { Reached::Called };
         let frame = Frame { sp: SP + 64, fp, saved, reached, ..running() };
@@ -289,19 +301,19 @@ fn a_task_in_a_system_call_is_looked_up_at_that_instruction() {
     assert_eq!(frame.shown(), frame.ip);
     assert_eq!(Frame::from_words(frame.words()), frame);
     // Nothing else about it is lost.
-    let rule = Rule::new(How::Offset, 10, 8);
+    let rule = Rule::new(RuleKind::Offset, 10, 8);
     let memory = words([(SP + 0x40, CODE)]);
     assert!(matches!(run(rule, frame, &memory), Step::Caller(_)));
 }
 
 #[test]
 fn an_unmentioned_register_is_preserved_one_call_deep() {
-    let first = Rule::new(How::Offset, 7, 0x20);
+    let first = Rule::new(RuleKind::Offset, 7, 0x20);
     let memory = words([(SP + 0x18, CODE), (SP + 0x40, CODE), (SP + 0x38, CODE)]);
     let second = follow(first, &memory);
     assert_eq!(second.reached, Reached::CalledFirst);
     // OpenSSL's AES-GCM finds its frame by rax, here 10, while its own helpers run.
-    let by_register = Rule::new(How::Offset, 10, 8);
+    let by_register = Rule::new(RuleKind::Offset, 10, 8);
     let Step::Caller(third) = run(by_register, second, &memory) else {
         panic!("the register is as it was")
     };

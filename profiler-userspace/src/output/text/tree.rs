@@ -180,14 +180,14 @@ impl Stacks {
         while let Some(Todo { edges, what }) = todo.pop() {
             let room = room - 2 * edges.len();
             let (total, itself, name) = match &what {
-                What::Branch(branch) => {
+                Pending::Branch(branch) => {
                     let itself = match self.itself(branch) {
                         0 => String::new(),
                         itself => percent(itself, all),
                     };
                     (branch.total, itself, style.name(self.name(branch), room))
                 }
-                What::Rest(count, weight) => (*weight, String::new(), format!("… {count} more")),
+                Pending::Rest(count, weight) => (*weight, String::new(), format!("… {count} more")),
             };
             let drawn: String = edges.iter().map(|edge| edge.drawn()).collect();
             let _ = writeln!(
@@ -195,7 +195,7 @@ impl Stacks {
                 "{} {itself:>SHARE_COLUMNS$}  {drawn}{name}",
                 percent(total, all),
             );
-            if let What::Branch(branch) = what {
+            if let Pending::Branch(branch) = what {
                 let edges: Vec<Edge> = edges.iter().map(|edge| edge.below()).collect();
                 let below = self.branches(branch.stacks, branch.depth);
                 todo.extend(self.below(below, least, &edges, most_edges));
@@ -206,8 +206,8 @@ impl Stacks {
     /// Rows to be written of some branches, the last one first.
     fn below(&self, branches: Vec<Branch>, least: f64, edges: &[Edge], most: usize) -> Vec<Todo> {
         let (shown, rest, weight) = self.shown(branches, least);
-        let rest = (rest > 0).then_some(What::Rest(rest, weight));
-        let all: Vec<What> = shown.into_iter().map(What::Branch).chain(rest).collect();
+        let rest = (rest > 0).then_some(Pending::Rest(rest, weight));
+        let all: Vec<Pending> = shown.into_iter().map(Pending::Branch).chain(rest).collect();
         let is_choice = all.len() > 1 && edges.len() < most;
         let mut todo = Vec::with_capacity(all.len());
         for (place, what) in all.into_iter().rev().enumerate() {
@@ -258,10 +258,10 @@ impl Edge {
 
 struct Todo {
     edges: Vec<Edge>,
-    what: What,
+    what: Pending,
 }
 
-enum What {
+enum Pending {
     Branch(Branch),
     Rest(usize, u64),
 }

@@ -3,7 +3,7 @@
 //! In: the table's words. Out: words of a descriptor, or why the frames cannot be followed. The layout is that of
 //! `pycore_debug_offsets.h` of 3.13 and 3.14.
 
-use crate::runtime::Words;
+use crate::runtime::Descriptor;
 use profiler_common::runtime::cpython::{CODE_BEGIN, FREE_THREADED_HEAD, at};
 
 /// How many words of it are looked at.
@@ -19,7 +19,7 @@ const MAX: u64 = 4096;
 pub(super) const NOT_THERE: &str = "its table of offsets is not there";
 
 /// Puts what the table says into a descriptor.
-pub(super) fn put(table: &[u64; WORDS], words: &mut Words) -> Result<(), &'static str> {
+pub(super) fn put(table: &[u64; WORDS], words: &mut Descriptor) -> Result<(), &'static str> {
     const OTHER: &str = "its frames lie otherwise than in the versions that are known";
     let [cookie, version, free_threaded, ..] = *table;
     if cookie != COOKIE {
@@ -105,7 +105,7 @@ mod tests {
         table
     }
 
-    fn put_all(table: &[u64; WORDS]) -> Result<Words, &'static str> {
+    fn put_all(table: &[u64; WORDS]) -> Result<Descriptor, &'static str> {
         let mut words = [0; DESCRIPTOR_WORDS];
         put(table, &mut words).map(|()| words)
     }

@@ -6,7 +6,7 @@
 
 use super::live::Tables;
 use super::scopes::{least_digit, unsigned};
-use crate::runtime::{TargetMemory, Words};
+use crate::runtime::{Descriptor, TargetMemory};
 use foldhash::HashMap;
 use profiler_common::descriptor_fields;
 use profiler_common::runtime::hotspot::{Offsets, at};
@@ -57,7 +57,7 @@ enum Variable {
 const VARIABLE_COUNT: usize = 5;
 
 /// Adds to a descriptor what the tables say of threads; where they lack anything, threads have the kernel's names.
-pub(super) fn describe(tables: &Tables, words: &mut Words) {
+pub(super) fn describe(tables: &Tables, words: &mut Descriptor) {
     let Some((fields, variables)) = described(tables) else {
         return;
     };

@@ -3,7 +3,7 @@
 //! In: what changes. Out: references to objects.
 
 use super::heap::Layout;
-use crate::runtime::{TargetMemory, Words};
+use crate::runtime::{Descriptor, TargetMemory};
 use profiler_common::runtime::v8::{Offsets, Types, at};
 use profiler_common::runtime::{DESCRIPTOR_WORDS, RuntimeKind, first_word};
 use std::sync::atomic::AtomicU64;
@@ -43,7 +43,7 @@ impl Fake {
 
     /// The memory that they are in.
     pub(super) fn memory(&self) -> TargetMemory {
-        let mut words: Words = [0; DESCRIPTOR_WORDS];
+        let mut words: Descriptor = [0; DESCRIPTOR_WORDS];
         words[0] = first_word(RuntimeKind::V8, 13 << 16);
         let types = Types {
             shared: SHARED,

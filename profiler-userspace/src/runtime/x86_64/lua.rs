@@ -5,7 +5,7 @@
 //! first argument.
 
 use crate::object::Image;
-use crate::runtime::{Words, function_bounds};
+use crate::runtime::{Descriptor, function_bounds};
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess,
     OpKind, Register,
@@ -62,7 +62,7 @@ pub(in crate::runtime) fn takes_codes(
 pub(in crate::runtime) fn put(
     image: &Image<'_>,
     execute: &Range<u64>,
-    words: &mut Words,
+    words: &mut Descriptor,
 ) -> Option<()> {
     let code = Code::read(image, execute.clone())?;
     let instructions = code.instructions();
@@ -185,7 +185,7 @@ fn kept_from(instructions: &[Instruction], state_call: u64, call: Operand) -> Op
 
 /// From where on the loop has marked the `CallInfo` it was called for: behind the first instruction that writes `callstatus`. None if
 /// that is not among those that run one after the other where the loop begins.
-fn marked_from(instructions: &[Instruction], words: &Words) -> Option<u64> {
+fn marked_from(instructions: &[Instruction], words: &Descriptor) -> Option<u64> {
     let status = words[at::CALL_STATUS] + words[at::STATUS_SHIFT] / 8;
     let mut first = instructions
         .iter()
@@ -277,7 +277,7 @@ fn put_sites(
     image: &Image<'_>,
     execute: &Range<u64>,
     instructions: &[Instruction],
-    words: &mut Words,
+    words: &mut Descriptor,
 ) -> Option<()> {
     let (saves, end) = saves(instructions);
     words[at::SAVED] = end;

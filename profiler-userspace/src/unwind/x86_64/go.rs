@@ -6,7 +6,7 @@
 
 pub(in crate::unwind) mod assembly;
 
-use profiler_common::abi::{How, Origin, Rule, Slot};
+use profiler_common::abi::{Origin, Rule, RuleKind, Slot};
 use profiler_common::walk::x86_64::{FP as RBP, SP as RSP};
 
 /// Where the caller's frame pointer is in a frame, from the CFA: below the return address.
@@ -83,7 +83,7 @@ fn saved() -> Slot {
 /// The rule where so many bytes are between the stack pointer and the return address.
 fn frame(size: i32, fp: Slot) -> Rule {
     let cfa = (size >= 0 && size % 8 == 0).then(|| i64::from(size) + 8);
-    cfa.and_then(|cfa| Rule::fitting(How::Offset, RSP, cfa))
+    cfa.and_then(|cfa| Rule::fitting(RuleKind::Offset, RSP, cfa))
         .map_or(Rule::MISSING, |rule| {
             rule.with_slots(Origin::Cfa, fp, Slot::LOST)
         })
@@ -91,7 +91,7 @@ fn frame(size: i32, fp: Slot) -> Rule {
 
 /// The rule where the frame pointer leads to the frame.
 pub(in crate::unwind) fn by_pointer() -> Rule {
-    Rule::new(How::Offset, RBP, 16).with_slots(Origin::Cfa, saved(), Slot::LOST)
+    Rule::new(RuleKind::Offset, RBP, 16).with_slots(Origin::Cfa, saved(), Slot::LOST)
 }
 
 #[cfg(test)]

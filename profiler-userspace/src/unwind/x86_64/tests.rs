@@ -20,7 +20,7 @@ fn cfi_states_become_equivalent_rules() {
     let mut state = usual(48);
     state.saved[0] = Saved::Offset(-16);
     state.saved[1] = Saved::Offset(-24);
-    let expected = Rule::new(How::Offset, 7, 48).with_slots(Origin::Cfa, Slot(-2), Slot(-3));
+    let expected = Rule::new(RuleKind::Offset, 7, 48).with_slots(Origin::Cfa, Slot(-2), Slot(-3));
     assert_eq!(rule(&state, false), expected);
 
     let mut realigned = State {
@@ -32,8 +32,11 @@ fn cfi_states_become_equivalent_rules() {
         ..usual(0)
     };
     realigned.saved[0] = place(6, 0);
-    let expected =
-        Rule::halves(How::Memory, 6, -8, 0).with_slots(Origin::FramePointer, Slot(0), Slot::SAME);
+    let expected = Rule::halves(RuleKind::Memory, 6, -8, 0).with_slots(
+        Origin::FramePointer,
+        Slot(0),
+        Slot::SAME,
+    );
     assert_eq!(rule(&realigned, false), expected);
 
     let mut root = usual(8);
@@ -42,7 +45,10 @@ fn cfi_states_become_equivalent_rules() {
 
     let mut fork = usual(0);
     fork.saved[3] = Saved::Register(5);
-    assert_eq!(rule(&fork, false), Rule::halves(How::InRegister, 7, 0, 5));
+    assert_eq!(
+        rule(&fork, false),
+        Rule::halves(RuleKind::InRegister, 7, 0, 5)
+    );
 }
 
 #[test]
@@ -56,8 +62,8 @@ fn a_signal_frame_needs_all_registers_in_place() {
         ..usual(0)
     };
     state.saved = [place(7, 120), place(7, 128), Saved::Same, place(7, 168)];
-    assert_eq!(rule(&state, true), Rule::new(How::Signal, 7, 160));
-    assert_eq!(rule(&state, false), Rule::new(How::Switch, 7, 160));
+    assert_eq!(rule(&state, true), Rule::new(RuleKind::Signal, 7, 160));
+    assert_eq!(rule(&state, false), Rule::new(RuleKind::Switch, 7, 160));
     state.saved[0] = place(7, 112);
     assert_eq!(rule(&state, true), Rule::UNSUPPORTED);
 }
@@ -71,13 +77,13 @@ fn plt_sections_are_recognized_by_their_cfi() {
     assert_eq!(
         linkage(&[head, late].concat()),
         [
-            (0, Rule::new(How::Offset, 7, 16)),
-            (6, Rule::new(How::Offset, 7, 24)),
-            (16, Rule::halves(How::Linkage, 7, 8, 11))
+            (0, Rule::new(RuleKind::Offset, 7, 16)),
+            (6, Rule::new(RuleKind::Offset, 7, 24)),
+            (16, Rule::halves(RuleKind::Linkage, 7, 8, 11))
         ]
     );
     let bound = [0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, 1, 2, 3, 4];
-    assert_eq!(linkage(&bound), [(0, Rule::new(How::Offset, 7, 8))]);
+    assert_eq!(linkage(&bound), [(0, Rule::new(RuleKind::Offset, 7, 8))]);
     assert!(linkage(&[head, head].concat()).is_empty());
     assert!(linkage(b"").is_empty());
 }

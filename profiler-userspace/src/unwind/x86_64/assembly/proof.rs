@@ -13,7 +13,7 @@ use crate::object::{ElfAddress, Image};
 use crate::unwind::proof::objects;
 use crate::unwind::show::describe;
 use crate::unwind::{Error, UnwindTable};
-use profiler_common::abi::{How, Origin, Rule, Slot};
+use profiler_common::abi::{Origin, Rule, RuleKind, Slot};
 use std::fs::File;
 use std::path::Path;
 use std::time::Instant;
@@ -57,12 +57,12 @@ fn agrees(state: &State, rule: Rule, ip: u64) -> Option<bool> {
         _ => None,
     };
     match rule.how() {
-        How::Offset => is_cfa(base, rule.operand()),
-        How::Memory => {
+        RuleKind::Offset => is_cfa(base, rule.operand()),
+        RuleKind::Memory => {
             let place = i64::from(offset) + rule.low();
             is_cfa(state.word(of, i32::try_from(place).unwrap()), rule.high())
         }
-        How::Linkage => {
+        RuleKind::Linkage => {
             let pushed = if ip & 15 >= rule.high() as u64 { 8 } else { 0 };
             is_cfa(base, rule.low() + pushed)
         }
@@ -115,7 +115,7 @@ fn compare(path: &Path) -> Option<Tally> {
         let (part, into) = walk.parts.at(place).unwrap();
         let address = part.address + into as u64;
         let theirs = table.rule_at(ElfAddress(address)).unwrap_or(Rule::MISSING);
-        if matches!(theirs.how(), How::Missing | How::Unsupported) {
+        if matches!(theirs.how(), RuleKind::Missing | RuleKind::Unsupported) {
             continue;
         }
         tally.followed += 1;
@@ -126,8 +126,8 @@ fn compare(path: &Path) -> Option<Tally> {
         }
         tally.compared += 1;
         let agreed = match (theirs.how(), ours.how()) {
-            (How::Root, How::Root) => continue,
-            (How::Root, _) | (_, How::Root) => Some(false),
+            (RuleKind::Root, RuleKind::Root) => continue,
+            (RuleKind::Root, _) | (_, RuleKind::Root) => Some(false),
             _ => agrees(state, theirs, address),
         };
         let kept = (ours.fp() == Slot::LOST || keeps(state, theirs, theirs.fp(), RBP))
