@@ -39,6 +39,9 @@ const MAX_LABELS: usize = 16;
 /// In so many parts of code before a place that may be a label, jumps to it are looked for; each begins where a function may.
 const MAX_PARTS: usize = 4;
 
+/// So many functions that a function calls are read with it.
+const MAX_CALLEES: usize = 8;
+
 /// So many bytes before an address are read at once: most functions begin there.
 const BEFORE: u64 = 2560;
 
@@ -146,6 +149,37 @@ impl<'f> Functions<'f> {
             function.parts.push((begin, bytes));
             Some(function)
         })
+    }
+
+    /// A function together with those that it calls in the code around it: helpers in assembly keep to no convention, and what they
+    /// leave in registers only they say. None if it calls none.
+    pub(crate) fn with_callees(&self, function: &Undescribed) -> Option<Undescribed> {
+        let (begin, bytes) = function.parts.first()?;
+        let section = self.image.code_at(*begin)?;
+        let mut together = Undescribed {
+            parts: function.parts.clone(),
+            certain: function.certain.clone(),
+            likely: function.likely.clone(),
+            started: None,
+        };
+        let mut callees = jumps::callees(bytes, *begin);
+        callees.sort_unstable();
+        callees.dedup();
+        callees.retain(|callee| section.contains(callee));
+        for callee in callees.into_iter().take(MAX_CALLEES) {
+            let ends = |(part, bytes): &(u64, Vec<u8>)| part.saturating_add(bytes.len() as u64);
+            let next = together.parts.partition_point(|part| part.0 <= callee);
+            if next > 0 && callee < ends(&together.parts[next - 1]) {
+                continue;
+            }
+            let code = Nearby::of(&self.image, callee, &section);
+            let end = end(&code, callee, &section);
+            let end = together.parts.get(next).map_or(end, |part| end.min(part.0));
+            let bytes = code.bytes(&(callee..end)).into_owned();
+            together.parts.insert(next, (callee, bytes));
+            together.certain.push(callee);
+        }
+        (together.parts.len() > 1).then_some(together)
     }
 }
 

@@ -1,6 +1,6 @@
-//! Jumps from code into the code behind it.
+//! Jumps from code into the code behind it, and calls.
 //!
-//! In: bytes that begin with an instruction. Out: whether what follows belongs to the same function.
+//! In: bytes that begin with an instruction. Out: whether what follows belongs to the same function, and which functions are called.
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
 use std::ops::Range;
@@ -33,6 +33,16 @@ pub(in crate::code) fn way_into(code: &[u8], address: u64, behind: &Range<u64>) 
     ways.max()
 }
 
+/// The functions that code at an address calls, by their addresses, in the order of the calls.
+pub(in crate::code) fn callees(code: &[u8], address: u64) -> Vec<u64> {
+    let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
+    let calls = decoder.iter();
+    let calls = calls.filter(|instruction| instruction.flow_control() == FlowControl::Call);
+    calls
+        .map(|instruction| instruction.near_branch_target())
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -49,5 +59,12 @@ mod tests {
         assert_eq!(way(b"\xeb\x3e"), None, "another function");
         // call 0x120; ret; mov eax, 0x1e_eb
         assert_eq!(way(b"\xe8\x1b\0\0\0\xc3\xb8\xeb\x1e\0\0"), None);
+    }
+
+    #[test]
+    fn callees_are_told_by_direct_calls() {
+        // call 0x120; call rax; jmp 0x120; call 0x105
+        let code = b"\xe8\x1b\0\0\0\xff\xd0\xeb\x17\xe8\xf7\xff\xff\xff";
+        assert_eq!(callees(code, 0x100), [0x120, 0x105]);
     }
 }

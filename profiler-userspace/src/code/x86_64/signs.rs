@@ -4,6 +4,7 @@
 
 use super::context::ENDBR64;
 use super::padding::{ALIGNMENT, is_padding};
+use iced_x86::{Decoder, DecoderOptions, FlowControl};
 
 /// The byte that fills the space between functions where it does not run.
 pub(in crate::code) const INT3: u8 = 0xcc;
@@ -31,10 +32,12 @@ impl Sign {
         } else if follows_nops(code, at, returns) {
             Some(Self::Return)
         } else {
-            let follows_return = ends_by_itself(&code[..at]) && !reads_stack(&code[at..]);
-            let may_begin = follows_return
-                || follows_nops(code, at, ends_function)
-                || calls(&code[..at]) && saves_registers(&code[at..]);
+            let before = &code[..at];
+            let follows_end = ends_by_itself(before) && !reads_stack(&code[at..]);
+            let follows_call = calls(before) && saves_registers(&code[at..]);
+            let ends = |before: &[u8]| ends_function(before) && does_not_go_on(before);
+            let may_begin = follows_nops(code, at, ends)
+                || (follows_end || follows_call) && does_not_go_on(before);
             may_begin.then_some(Self::Jump)
         }
     }
@@ -102,12 +105,21 @@ fn returns(code: &[u8]) -> bool {
 
 /// Whether these bytes end with a return or a jump.
 fn ends_by_itself(code: &[u8]) -> bool {
-    returns(code) || matches!(code, [.., 0xe9, _, _, _, _] | [.., 0xeb, _])
+    returns(code)
+        || matches!(code, [.., 0xe9, _, _, _, high] if is_near(*high))
+        || matches!(code, [.., 0xeb, _])
 }
 
 /// Whether these bytes end with a call, by its distance or through a table.
 fn calls(code: &[u8]) -> bool {
-    matches!(code, [.., 0xe8, _, _, _, _] | [.., 0xff, 0x15, _, _, _, _])
+    matches!(code, [.., 0xe8, _, _, _, high] if is_near(*high))
+        || matches!(code, [.., 0xff, 0x15, _, _, _, _])
+}
+
+/// Whether a distance with this highest byte is below 256 MiB: no larger code is known, but vector instructions hold what looks like
+/// a jump or a call that far.
+fn is_near(high: u8) -> bool {
+    matches!(high, 0..=0x0f | 0xf0..)
 }
 
 /// Whether code begins with a push of two of the registers that a function keeps for its caller: rbx, rbp, r12 to r15.
@@ -125,6 +137,31 @@ fn saves_registers(code: &[u8]) -> bool {
 /// keeps variables there, and hardly any at its beginning, where callers' frames are above it.
 fn reads_stack(code: &[u8]) -> bool {
     matches!(code, [0x48 | 0x4c, 0x8b, modrm, 0x24, ..] if matches!(modrm & 0b1100_0111, 0x44 | 0x84))
+}
+
+/// How many bytes before the end of code decoding begins, at the least, at the most and in what steps: from wherever it begins, it
+/// comes to the same instructions soon.
+const LEADS: (usize, usize, usize) = (64, 94, 5);
+
+/// Whether code that seems to end with a return, a jump or a call does: vector instructions hold such bytes, too.
+fn does_not_go_on(code: &[u8]) -> bool {
+    let (mut all, mut ending) = (0, 0);
+    for lead in (LEADS.0..=LEADS.1).step_by(LEADS.2) {
+        let code = &code[code.len().saturating_sub(lead)..];
+        let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
+        let mut flow = None;
+        while decoder.can_decode() {
+            let instruction = decoder.decode();
+            flow = (!instruction.is_invalid()).then(|| instruction.flow_control());
+            if flow.is_none() {
+                break;
+            }
+        }
+        // An instruction that goes beyond the end is invalid.
+        all += usize::from(flow.is_some() || decoder.position() == code.len());
+        ending += usize::from(flow.is_some_and(|flow| flow != FlowControl::Next));
+    }
+    ending * 2 > all
 }
 
 /// Whether these bytes end with a return, a jump, or what never goes on.
@@ -147,6 +184,9 @@ mod tests {
             "a byte of an instruction"
         );
         assert!(!follows_filling(b"\xc3\xcc\xcc", 2), "more filling");
+        // vphadduwq xmm3, xmm3, and the beginning of another vector instruction
+        let vectors = b"\x8f\xe9\x78\xd7\xdb\xc5\xcc\x41";
+        assert!(!follows_filling(vectors, 7), "no jump");
         assert!(!follows_filling(b"\x90\x66\x90\x41", 3), "a label");
         assert!(!follows_filling(b"\x41", 0));
     }
@@ -170,5 +210,16 @@ mod tests {
         // `mov rcx, [rsp + 0x18]`: a label behind a return.
         assert_eq!(Sign::at(b"\x90\xc3\x48\x8b\x4c\x24\x18", 2), None);
         assert_eq!(Sign::at(b"\x90\xc3\x4c\x8b\xac\x24\x18\x01\0\0", 2), None);
+    }
+
+    #[test]
+    fn a_vector_instruction_is_no_jump_and_no_return() {
+        // vpor xmm4, xmm4, xmm6; vpunpcklbw xmm0, xmm0, xmm3
+        for instruction in [b"\xc5\xd9\xeb\xe6", b"\xc5\xf9\x60\xc3"] {
+            let code = instruction.repeat(40);
+            assert_eq!(Sign::at(&code, 112), None);
+            let jumping = [&code[..112], b"\xeb\x20", &code].concat();
+            assert_eq!(Sign::at(&jumping, 114), Some(Sign::Jump));
+        }
     }
 }
