@@ -33,7 +33,7 @@ use profiler_common::runtime::{
     cpython::CPython,
     lua::Lua,
     luajit::LuaJit,
-    memory::{NativeEntry, Recorded, walk, walk_asking_each},
+    memory::{Recorded, StackEntry, walk, walk_asking_each},
     perl::Perl,
     php::Php,
     ruby::Ruby,
@@ -60,7 +60,7 @@ pub struct Recording {
 #[derive(Clone, Debug)]
 pub struct Walk {
     /// From leaf to root.
-    pub shown: Vec<NativeEntry>,
+    pub shown: Vec<StackEntry>,
     /// The same as text.
     pub lines: Vec<String>,
 }
@@ -319,9 +319,9 @@ fn walk_of<R: Chain>(process: &impl Process, natives: &[NativeFrame], breaks: bo
     );
     let mut names = BTreeMap::new();
     let lines = shown.iter().map(|shown| match *shown {
-        NativeEntry::Native(_) => "native".to_owned(),
-        NativeEntry::Broken => "broken".to_owned(),
-        NativeEntry::Function { function, position } => {
+        StackEntry::Native(_) => "native".to_owned(),
+        StackEntry::Broken => "broken".to_owned(),
+        StackEntry::Function { function, position } => {
             let name = names
                 .entry(function)
                 .or_insert_with(|| name_of::<R>(process, function));

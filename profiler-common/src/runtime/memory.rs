@@ -155,7 +155,7 @@ impl Cursor for HostCursor {
 
 /// An entry of the stack that a walk over native frames shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NativeEntry {
+pub enum StackEntry {
     /// A native frame, by its place among those that were given.
     Native(usize),
     /// A frame of the chain.
@@ -180,7 +180,7 @@ pub fn walk<R: Chain>(
     process: &impl Process,
     natives: &[NativeFrame],
     breaks: bool,
-) -> Vec<NativeEntry> {
+) -> Vec<StackEntry> {
     walk_all::<R>(process, natives, breaks, true)
 }
 
@@ -189,7 +189,7 @@ pub fn walk_asking_each<R: Chain>(
     process: &impl Process,
     natives: &[NativeFrame],
     breaks: bool,
-) -> Vec<NativeEntry> {
+) -> Vec<StackEntry> {
     walk_all::<R>(process, natives, breaks, false)
 }
 
@@ -198,7 +198,7 @@ fn walk_all<R: Chain>(
     natives: &[NativeFrame],
     breaks: bool,
     passes: bool,
-) -> Vec<NativeEntry> {
+) -> Vec<StackEntry> {
     let mut walk = Walk {
         process,
         cursor: HostCursor::default(),
@@ -212,7 +212,7 @@ fn walk_all<R: Chain>(
         if !is_passed && walk.begin::<R>(native) && R::is_level(process, &walk.cursor, native) {
             walk.level::<R>();
         }
-        walk.shown.push(NativeEntry::Native(index));
+        walk.shown.push(StackEntry::Native(index));
     }
     while breaks && walk.begin::<R>(&NativeFrame::ANY) {
         R::is_level(process, &walk.cursor, &NativeFrame::ANY);
@@ -241,7 +241,7 @@ pub fn leave_code<R: CodeOwner>(
 struct Walk<'p, P> {
     process: &'p P,
     cursor: HostCursor,
-    shown: Vec<NativeEntry>,
+    shown: Vec<StackEntry>,
     steps: usize,
     begun: bool,
     over: bool,
@@ -283,13 +283,13 @@ impl<P: Process> Walk<'_, P> {
                 self.shown.truncate(before);
             }
             if frame.flags & ChainFrame::FRAME != 0 {
-                self.shown.push(NativeEntry::Function {
+                self.shown.push(StackEntry::Function {
                     function: frame.function,
                     position: frame.position,
                 });
             }
             if frame.flags & ChainFrame::BROKEN != 0 {
-                self.shown.push(NativeEntry::Broken);
+                self.shown.push(StackEntry::Broken);
             }
             if self.shown.len() >= MAX_FRAMES || frame.flags & ChainFrame::CHAIN_ENDS != 0 {
                 self.over = true;

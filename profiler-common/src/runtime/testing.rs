@@ -6,14 +6,14 @@ extern crate std;
 
 use super::{
     Chain, NativeFrame, RemoteString,
-    memory::{NativeEntry, Recorded, walk},
+    memory::{Recorded, StackEntry, walk},
 };
 use proptest::{collection::vec, prelude::*, sample::Index, test_runner::TestCaseResult};
 use std::{fmt::Debug, string::String, vec::Vec};
 
 /// A frame of the chain.
-pub(super) fn function(function: u64, position: u32) -> NativeEntry {
-    NativeEntry::Function { function, position }
+pub(super) fn function(function: u64, position: u32) -> StackEntry {
+    StackEntry::Function { function, position }
 }
 
 /// Where a string begins, and its length.
@@ -35,9 +35,9 @@ pub(super) fn assert_distinct<T: PartialEq + Debug>(all: &[T]) {
 }
 
 /// Asserts that all functions that are shown are functions.
-pub(super) fn assert_functions<R: Chain>(process: &Recorded, shown: &[NativeEntry]) {
+pub(super) fn assert_functions<R: Chain>(process: &Recorded, shown: &[StackEntry]) {
     for one in shown {
-        if let NativeEntry::Function { function, .. } = one {
+        if let StackEntry::Function { function, .. } = one {
             assert!(R::check(process, *function).is_some(), "{one:?}");
         }
     }
@@ -96,7 +96,7 @@ pub(super) fn walk_changed<R: Chain>(
     let walked = walk::<R>(&process, stack, breaks);
     let natives = walked
         .iter()
-        .filter(|shown| matches!(shown, NativeEntry::Native(_)));
+        .filter(|shown| matches!(shown, StackEntry::Native(_)));
     prop_assert_eq!(natives.count(), stack.len());
     prop_assert!(walked.len() <= 1024 + stack.len());
     Ok(())

@@ -95,7 +95,7 @@ pub(super) enum NodeKind {
     /// All that an owner did: an index into [`Calls::owners`].
     Owner(u32),
     /// A call.
-    SavedFrame(SavedFrame),
+    Call(SavedFrame),
 }
 
 /// Sums of a node. Not whole numbers, because fading takes parts.
@@ -176,7 +176,7 @@ impl Calls {
             let owner = NodeKind::Owner(owners[sample.labels.0 as usize]);
             let root = self.child(None, owner);
             let at = joining.place(sample.node, Some(root), |caller, frame| {
-                self.child(caller, NodeKind::SavedFrame(places[frame.index()]))
+                self.child(caller, NodeKind::Call(places[frame.index()]))
             });
             let at = at.unwrap_or(root);
             let state = usize::from(!ran(sample.thread_state));
@@ -322,7 +322,7 @@ impl Calls {
         let mut by_weight: Vec<(usize, f64)> = (self.nodes.iter().zip(&totals))
             .filter_map(|(node, total)| match node.what {
                 NodeKind::Owner(owner) => Some((owner as usize, *total)),
-                NodeKind::SavedFrame(_) => None,
+                NodeKind::Call(_) => None,
             })
             .collect();
         by_weight.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -376,9 +376,9 @@ impl Calls {
                 None => (None, false),
             };
             let at = match change(self, index).filter(|_| !is_joined) {
-                Some(NodeKind::SavedFrame(place)) => {
+                Some(NodeKind::Call(place)) => {
                     let place = self.moved_place(place, &mut new);
-                    (Some(new.child(parent, NodeKind::SavedFrame(place))), false)
+                    (Some(new.child(parent, NodeKind::Call(place))), false)
                 }
                 Some(owner) => (Some(new.child(parent, owner)), false),
                 None if node.own.all() > 0.0 && !is_joined => (Some(new.mark(parent)), true),
@@ -403,7 +403,7 @@ impl Calls {
         });
         let function = Function::named(JOINED);
         let place = self.place_of(&function, None, 0, FrameKind::Mark);
-        self.child(Some(parent), NodeKind::SavedFrame(place))
+        self.child(Some(parent), NodeKind::Call(place))
     }
 
     fn moved_place(&self, place: SavedFrame, new: &mut Self) -> SavedFrame {

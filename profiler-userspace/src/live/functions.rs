@@ -78,14 +78,14 @@ fn is_function(shape: &Shape, index: u32) -> bool {
 
 fn mapping(calls: &Calls, source: Option<u32>) -> Option<u32> {
     match calls.nodes[source? as usize].what {
-        NodeKind::SavedFrame(place) => place.mapping,
+        NodeKind::Call(place) => place.mapping,
         NodeKind::Owner(_) => None,
     }
 }
 
 fn module(calls: &Calls, source: Option<u32>, kind: FrameKind) -> String {
     let place = source.map(|source| calls.nodes[source as usize].what);
-    let Some(NodeKind::SavedFrame(place)) = place else {
+    let Some(NodeKind::Call(place)) = place else {
         return kind.module_without_file().to_owned();
     };
     let function = &calls.functions[place.function as usize];

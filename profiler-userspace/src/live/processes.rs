@@ -26,8 +26,8 @@ pub(super) fn processes(calls: &Calls, time: Time) -> Vec<ProcessRow> {
     for node in &calls.nodes {
         let owner = match (node.what, node.parent) {
             (NodeKind::Owner(owner), _) => owner as usize,
-            (NodeKind::SavedFrame(_), Some(parent)) => owners[parent as usize],
-            (NodeKind::SavedFrame(_), None) => unreachable!("a call has an owner"),
+            (NodeKind::Call(_), Some(parent)) => owners[parent as usize],
+            (NodeKind::Call(_), None) => unreachable!("a call has an owner"),
         };
         owners.push(owner);
         if time != Time::Off {

@@ -72,7 +72,7 @@ impl<'a> Saving<'a> {
                     });
                     return (&self.calls.owners[owner as usize], places);
                 }
-                NodeKind::SavedFrame(place) => {
+                NodeKind::Call(place) => {
                     places.push(place);
                     index = node.parent.map_or(0, |parent| parent as usize);
                 }

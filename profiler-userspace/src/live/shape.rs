@@ -218,14 +218,12 @@ impl<'a> Builder<'a> {
             let [of_caller, is_inside] = below.unwrap_or_default();
             let is_run = match node.what {
                 NodeKind::Owner(_) => false,
-                NodeKind::SavedFrame(place) => place.kind.is_of_runtime_within(of_caller),
+                NodeKind::Call(place) => place.kind.is_of_runtime_within(of_caller),
             };
             (builder.runtimes).push([is_run, is_run || is_inside || !wanted.runtime_only]);
             let name = match node.what {
                 NodeKind::Owner(owner) => owners[owner as usize],
-                NodeKind::SavedFrame(place) => {
-                    is_shown(place.kind, is_run, wanted).then_some(place.name)
-                }
+                NodeKind::Call(place) => is_shown(place.kind, is_run, wanted).then_some(place.name),
             };
             builder.names.push(name);
         }

@@ -115,7 +115,7 @@ fn kept(
             }
             hidden[place] = true;
         }
-        // Its callees stand towards the leaf. Where the thread is, is no hidden_frames.
+        // Its callees stand towards the leaf. Where the thread is, is not hidden.
         let is_called = (0..at).rev().find(|place| kind(*place).is_some());
         for place in (is_called.map_or(at, |called| called + 1)..at).rev() {
             if !is_hidden(profile, locations[place], hidden_frames, object) {

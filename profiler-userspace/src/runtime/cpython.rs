@@ -1,4 +1,4 @@
-//! CPython 3.8 to 3.14: how it is recognized, where its offsets come from, which functions are hidden_frames.
+//! CPython 3.8 to 3.14: how it is recognized, where its offsets come from, which functions are hidden.
 //!
 //! In: an object's file. Out: a descriptor. From 3.13 on, offsets come from the table that the runtime keeps for its debuggers
 //! (`_Py_DebugOffsets`, `Include/internal/pycore_debug_offsets.h`); before, from a table by version, each row of which was

@@ -1,4 +1,4 @@
-//! perl 5: how it is recognized, where its offsets come from, which functions are hidden_frames.
+//! perl 5: how it is recognized, where its offsets come from, which functions are hidden.
 //!
 //! In: an object's file. Out: a descriptor. perl exports its version (`PL_version`, `PL_subversion`), its loops, and if it has
 //! ithreads the key under which each thread keeps its interpreter (`PL_thr_key`), otherwise what an interpreter consists of. Where

@@ -1,4 +1,4 @@
-//! PHP 8.1 to 8.4: how it is recognized, where its offsets come from, which functions are hidden_frames.
+//! PHP 8.1 to 8.4: how it is recognized, where its offsets come from, which functions are hidden.
 //!
 //! In: an object's file. Out: a descriptor. The version is that of the interface for extensions, which each build names in
 //! text (`ZEND_MODULE_BUILD_ID`, `Zend/zend_modules.h`) together with whether it is thread-safe. Offsets are those of the

@@ -1,4 +1,4 @@
-//! Ruby 3.1 to 3.3: how it is recognized, which functions are hidden_frames.
+//! Ruby 3.1 to 3.3: how it is recognized, which functions are hidden.
 //!
 //! In: an object's file. Out: a descriptor. Where the thread's variable is found, and which function is the loop, is read out
 //! of the object; offsets are those of the version's headers.

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use anyhow::{Result, ensure};
 use fastrand::Rng;
 use profiler_common::abi::MAX_USER_FRAMES;
-use profiler_common::runtime::{DESCRIPTOR_WORDS, RuntimeKind, memory::NativeEntry, perl};
+use profiler_common::runtime::{DESCRIPTOR_WORDS, RuntimeKind, memory::StackEntry, perl};
 
 use super::{Recording, Walk};
 
@@ -92,7 +92,7 @@ fn number(rng: &mut Rng) -> u64 {
 pub fn check_broken(broken: &Recording) -> Result<Walk> {
     let walk = broken.replay();
     let natives = walk.shown.iter().filter_map(|shown| match shown {
-        NativeEntry::Native(place) => Some(*place),
+        StackEntry::Native(place) => Some(*place),
         _ => None,
     });
     ensure!(
@@ -111,7 +111,7 @@ pub fn check_broken(broken: &Recording) -> Result<Walk> {
         .filter_map(|line| address(line))
         .collect();
     for (shown, line) in walk.shown.iter().zip(&walk.lines) {
-        if let NativeEntry::Function { function, .. } = shown {
+        if let StackEntry::Function { function, .. } = shown {
             // The name of perl's file is known by nothing but that some statement says where it is.
             let is_file = broken.kind() == Some(RuntimeKind::Perl) && function & perl::OF_FILE != 0;
             ensure!(

@@ -8,7 +8,7 @@ extern crate std;
 use super::{CPython, FREE_THREADED_HEAD, Shape, at};
 use crate::runtime::{
     Described as _, Encoding, FunctionInfo as _, NativeFrame,
-    memory::{NativeEntry, Recorded, walk},
+    memory::{Recorded, StackEntry, walk},
     testing::{assert_distinct, extent, function},
 };
 use std::{vec, vec::Vec};
@@ -207,11 +207,11 @@ fn frames_of_3_8_go_one_to_each_native_frame_of_the_loop() {
         shown,
         [
             function(0xa000, 6),
-            NativeEntry::Native(0),
-            NativeEntry::Native(1),
+            StackEntry::Native(0),
+            StackEntry::Native(1),
             function(0xb000, 6),
-            NativeEntry::Native(2),
-            NativeEntry::Native(3)
+            StackEntry::Native(2),
+            StackEntry::Native(3)
         ]
     );
 }
@@ -234,12 +234,12 @@ fn frames_of_3_10_belong_where_their_cframes_lie() {
     assert_eq!(
         shown,
         [
-            NativeEntry::Native(0),
+            StackEntry::Native(0),
             function(0xa000, 12),
-            NativeEntry::Native(1),
-            NativeEntry::Native(2),
+            StackEntry::Native(1),
+            StackEntry::Native(2),
             function(0xb000, 12),
-            NativeEntry::Native(3)
+            StackEntry::Native(3)
         ]
     );
 }
@@ -268,14 +268,14 @@ fn levels_of_3_11_belong_where_their_cframes_lie() {
     assert_eq!(
         walk::<CPython>(&process, &stack, false),
         [
-            NativeEntry::Native(0),
+            StackEntry::Native(0),
             function(0xa000, 10),
             function(0xb000, 10),
-            NativeEntry::Native(1),
-            NativeEntry::Native(2),
+            StackEntry::Native(1),
+            StackEntry::Native(2),
             function(0xc000, 10),
-            NativeEntry::Native(3),
-            NativeEntry::Native(4),
+            StackEntry::Native(3),
+            StackEntry::Native(4),
         ]
     );
 }
@@ -293,10 +293,10 @@ fn a_broken_native_walk_still_shows_the_rest_of_the_chain() {
     assert_eq!(
         shown,
         [
-            NativeEntry::Native(0),
+            StackEntry::Native(0),
             all[0],
             all[1],
-            NativeEntry::Native(1),
+            StackEntry::Native(1),
             all[2]
         ]
     );
@@ -316,7 +316,7 @@ fn what_is_left_of_another_call_is_shown_as_no_frame() {
     assert_eq!(
         shown[..3],
         [
-            NativeEntry::Native(0),
+            StackEntry::Native(0),
             function(0xa000, 10),
             function(0xb000, 10)
         ]
@@ -346,12 +346,12 @@ fn an_entry_frame_of_3_12_ends_its_level() {
     assert_eq!(
         walk::<CPython>(&process, &stack, false),
         [
-            NativeEntry::Native(0),
+            StackEntry::Native(0),
             function(0xa000, 10),
-            NativeEntry::Native(1),
-            NativeEntry::Native(2),
+            StackEntry::Native(1),
+            StackEntry::Native(2),
             function(0xb000, 10),
-            NativeEntry::Native(3),
+            StackEntry::Native(3),
         ]
     );
 }
@@ -376,12 +376,12 @@ fn two_levels_of_3_13() -> (Recorded, Vec<NativeFrame>) {
 fn levels_of_3_13_belong_where_their_entry_frames_lie() {
     let (mut process, stack) = two_levels_of_3_13();
     let expected = [
-        NativeEntry::Native(0),
+        StackEntry::Native(0),
         function(0xa000, 10),
-        NativeEntry::Native(1),
-        NativeEntry::Native(2),
+        StackEntry::Native(1),
+        StackEntry::Native(2),
         function(0xb000, 10),
-        NativeEntry::Native(3),
+        StackEntry::Native(3),
     ];
     assert_eq!(walk::<CPython>(&process, &stack, false), expected);
     // The same with and without knowing where the loop's code is, right or wrong.
@@ -395,7 +395,7 @@ fn levels_of_3_13_belong_where_their_entry_frames_lie() {
             assert!(
                 shown
                     .iter()
-                    .all(|shown| matches!(shown, NativeEntry::Native(_)))
+                    .all(|shown| matches!(shown, StackEntry::Native(_)))
             );
         }
     }
@@ -419,7 +419,7 @@ fn memory_that_is_no_code_object_is_no_function() {
     process.words(0xb000 + 8, &[0x1234]);
     let shown = walk::<CPython>(&process, &stack, false);
     assert!(!shown.contains(&function(0xb000, 10)), "{shown:?}");
-    assert!(shown.contains(&NativeEntry::Broken), "{shown:?}");
+    assert!(shown.contains(&StackEntry::Broken), "{shown:?}");
     assert!(shown.contains(&function(0xc000, 10)), "{shown:?}");
 }
 
@@ -427,7 +427,7 @@ fn memory_that_is_no_code_object_is_no_function() {
 fn a_thread_without_python_has_no_chain() {
     let (mut process, stack) = two_levels_of_3_11();
     process.words(THREAD + 0x310 + 2 * 16 + 8, &[0]);
-    let only_native: Vec<NativeEntry> = (0..stack.len()).map(NativeEntry::Native).collect();
+    let only_native: Vec<StackEntry> = (0..stack.len()).map(StackEntry::Native).collect();
     assert_eq!(walk::<CPython>(&process, &stack, true), only_native);
     // Nor has one before the runtime has made its key.
     let (mut process, stack) = two_levels_of_3_11();
@@ -562,7 +562,7 @@ fn a_frame_of_a_function_that_the_walk_has_met_takes_one_read() {
         let stack = natives(&std::vec![64; codes.len() + 1]);
         let shown = walk::<CPython>(&process, &stack, false);
         let functions = shown.iter().filter_map(|shown| match shown {
-            NativeEntry::Function { function, .. } => Some(*function),
+            StackEntry::Function { function, .. } => Some(*function),
             _ => None,
         });
         assert_eq!(functions.collect::<Vec<_>>(), codes);

@@ -3,7 +3,7 @@ extern crate std;
 use super::*;
 use crate::runtime::FunctionInfo as _;
 use crate::runtime::NativeFrame;
-use crate::runtime::memory::{NativeEntry, Recorded, walk, walk_asking_each};
+use crate::runtime::memory::{Recorded, StackEntry, walk, walk_asking_each};
 use crate::runtime::testing::{assert_distinct, extent, function, walk_changed_bytes};
 use crate::runtime::{Encoding, RuntimeKind, first_word};
 use crate::walk::native::Kept;
@@ -141,11 +141,11 @@ const A: u64 = 0x1_0000;
 const B: u64 = 0x2_0000;
 const C: u64 = 0x3_0000;
 
-fn b() -> NativeEntry {
+fn b() -> StackEntry {
     function(B, 5 | NOT_CALLED_BY_NEXT)
 }
 
-fn c() -> NativeEntry {
+fn c() -> StackEntry {
     function(C, 6 | NOT_CALLED_BY_NEXT)
 }
 
@@ -171,16 +171,16 @@ fn two_levels(mut process: Recorded) -> (Recorded, Vec<NativeFrame>) {
 }
 
 /// Frames that are shown of them.
-fn both_levels() -> [NativeEntry; 8] {
+fn both_levels() -> [StackEntry; 8] {
     [
-        NativeEntry::Native(0),
+        StackEntry::Native(0),
         function(A, 4),
         b(),
-        NativeEntry::Native(1),
-        NativeEntry::Native(2),
+        StackEntry::Native(1),
+        StackEntry::Native(2),
         c(),
-        NativeEntry::Native(3),
-        NativeEntry::Native(4),
+        StackEntry::Native(3),
+        StackEntry::Native(4),
     ]
 }
 
@@ -237,7 +237,7 @@ fn a_loop_that_is_being_entered_has_its_call_in_its_arguments() {
         let shown = walk::<Lua>(&process, &stack, false);
         let expected = if is_5_3(&process) {
             // Its loop marks what it was called for by itself.
-            [function(A, 4 | NOT_CALLED_BY_NEXT), NativeEntry::Native(0)]
+            [function(A, 4 | NOT_CALLED_BY_NEXT), StackEntry::Native(0)]
         } else {
             [function(A, 4), b()]
         };
@@ -245,7 +245,7 @@ fn a_loop_that_is_being_entered_has_its_call_in_its_arguments() {
         // In its body the register counts.
         stack[0].address = BODY;
         let shown = walk::<Lua>(&process, &stack, false);
-        assert_eq!(shown[0], NativeEntry::Native(0));
+        assert_eq!(shown[0], StackEntry::Native(0));
         stack[0].fp = Kept::value(0xa000);
         let shown = walk::<Lua>(&process, &stack, false);
         assert_eq!(shown[..2], expected);
@@ -279,16 +279,16 @@ fn a_loop_that_is_left_runs_no_level() {
         assert_eq!(
             shown[..4],
             [
-                NativeEntry::Native(0),
-                NativeEntry::Native(1),
+                StackEntry::Native(0),
+                StackEntry::Native(1),
                 c(),
-                NativeEntry::Native(2)
+                StackEntry::Native(2)
             ]
         );
     }
     stack[1].fp = Kept::LOST;
     let shown = walk::<Lua>(&process, &stack[1..], false);
-    assert_eq!(shown[0], NativeEntry::Native(0));
+    assert_eq!(shown[0], StackEntry::Native(0));
 }
 
 #[test]
@@ -301,12 +301,12 @@ fn where_a_function_stood_its_result_stands_when_it_has_returned() {
         let shown = walk::<Lua>(&process, &stack, false);
         assert_eq!(
             shown[..3],
-            [NativeEntry::Native(0), b(), NativeEntry::Native(1)]
+            [StackEntry::Native(0), b(), StackEntry::Native(1)]
         );
         // Only if it is a call of the caller's.
         process.words(0xb000 + 24, &[0xa100]);
         let shown = walk::<Lua>(&process, &stack, false);
-        assert_eq!(shown[..2], [NativeEntry::Native(0), NativeEntry::Native(1)]);
+        assert_eq!(shown[..2], [StackEntry::Native(0), StackEntry::Native(1)]);
         // Another function.
         proto(&mut process, 0x4_0000, 9, "@/srv/app.lua");
         process.words(0xa000 + 0x80, &[0xa000 + 0xa0, 0x46]);
@@ -314,7 +314,7 @@ fn where_a_function_stood_its_result_stands_when_it_has_returned() {
         let shown = walk::<Lua>(&process, &stack, false);
         assert_eq!(
             shown[..3],
-            [NativeEntry::Native(0), b(), NativeEntry::Native(1)]
+            [StackEntry::Native(0), b(), StackEntry::Native(1)]
         );
     }
 }
@@ -327,7 +327,7 @@ fn a_loop_whose_own_call_has_returned_runs_no_level() {
         process.words(0xc000 + 24, &[0xb000]);
         process.words(0xb000 + 0x80, &[7, 3]);
         let shown = walk::<Lua>(&process, &stack, false);
-        let natives = [0, 1, 2].map(NativeEntry::Native);
+        let natives = [0, 1, 2].map(StackEntry::Native);
         assert_eq!(shown[..4], [natives[0], natives[1], natives[2], c()]);
     }
 }
@@ -341,14 +341,14 @@ fn callers_of_a_resumed_coroutine_come_before_who_resumed_it() {
     call(&mut process, 0xb000, Some((B, 5)), 0xb800, 4);
     call(&mut process, 0xb800, None, 0, 2);
     let expected = [
-        NativeEntry::Native(0),
+        StackEntry::Native(0),
         function(A, 4 | NOT_CALLED_BY_NEXT),
-        NativeEntry::Native(1),
-        NativeEntry::Native(2),
+        StackEntry::Native(1),
+        StackEntry::Native(2),
         b(),
         c(),
-        NativeEntry::Native(3),
-        NativeEntry::Native(4),
+        StackEntry::Native(3),
+        StackEntry::Native(4),
     ];
     assert_eq!(walk::<Lua>(&process, &stack, false), expected);
     // At the root of a stack they come behind all native frames.
@@ -372,7 +372,7 @@ fn memory_that_is_no_function_breaks_the_chain() {
     let shown = walk::<Lua>(&process, &stack, false);
     assert_eq!(
         shown[..3],
-        [NativeEntry::Native(0), function(A, 4), NativeEntry::Broken]
+        [StackEntry::Native(0), function(A, 4), StackEntry::Broken]
     );
     assert!(!shown.contains(&b()), "{shown:?}");
 }
@@ -477,7 +477,7 @@ fn a_loop_whose_call_is_not_followed_has_the_levels_of_its_state() {
         assert_eq!(walk::<Lua>(&process, &stack, true), expected);
         // A place that it is not known to return to, and what is no state.
         process.words(stack[3].caller_sp - 8, &[RETURN + 1]);
-        let marked = [&expected[..5], &[NativeEntry::Broken], &expected[6..]].concat();
+        let marked = [&expected[..5], &[StackEntry::Broken], &expected[6..]].concat();
         assert_eq!(walk::<Lua>(&process, &stack, false), marked);
         called_with(&mut process, &stack[3], 0x7777_0000);
         assert_eq!(walk::<Lua>(&process, &stack, false), marked);
@@ -534,7 +534,7 @@ fn a_loop_that_is_entered_has_its_state_in_a_register() {
             let shown = walk::<Lua>(&process, &stack, false);
             assert_eq!(
                 shown[..2],
-                [function(A, 4 | NOT_CALLED_BY_NEXT), NativeEntry::Native(0)]
+                [function(A, 4 | NOT_CALLED_BY_NEXT), StackEntry::Native(0)]
             );
             assert_eq!(shown[3], function(C, 6 | NOT_CALLED_BY_NEXT));
         } else {
@@ -551,9 +551,9 @@ fn a_loop_whose_last_call_has_returned_runs_no_level() {
     state(&mut process, STATE, 0xc000);
     process.words(0xc000 + 24, &[0xb000]);
     let at_rest = [
-        NativeEntry::Native(0),
-        NativeEntry::Native(1),
-        NativeEntry::Native(2),
+        StackEntry::Native(0),
+        StackEntry::Native(1),
+        StackEntry::Native(2),
         c(),
     ];
     stack[0].is_first = 1;
@@ -587,7 +587,7 @@ fn what_is_about_to_be_called_is_not_running() {
     call(&mut process, 0xa000, Some((A, 4)), 0xa800, 0);
     call(&mut process, 0xa800, None, 0xb000, 2);
     let shown = walk::<Lua>(&process, &stack, false);
-    assert_eq!(shown[1..3], [b(), NativeEntry::Native(1)]);
+    assert_eq!(shown[1..3], [b(), StackEntry::Native(1)]);
 }
 
 #[test]

@@ -2,7 +2,7 @@ extern crate std;
 
 use super::*;
 use crate::runtime::FunctionInfo as _;
-use crate::runtime::memory::{NativeEntry, Recorded, leave_code, walk};
+use crate::runtime::memory::{Recorded, StackEntry, leave_code, walk};
 use crate::runtime::testing::{extent, function as shown, walk_changed_bytes};
 use crate::runtime::{CodeOwner as _, NativeFrame, RuntimeKind, first_word};
 use crate::walk::{Registers, native::Frame};
@@ -92,14 +92,14 @@ fn two_levels() -> (Recorded, Vec<NativeFrame>) {
 fn levels_belong_to_the_interpreter_s_native_frames() {
     let (process, stack) = two_levels();
     let expected = [
-        NativeEntry::Native(0),
+        StackEntry::Native(0),
         shown(A, 7),
         shown(B, 4 | NOT_CALLED_BY_NEXT),
-        NativeEntry::Native(1),
-        NativeEntry::Native(2),
+        StackEntry::Native(1),
+        StackEntry::Native(2),
         shown(C, 4 | NOT_CALLED_BY_NEXT),
-        NativeEntry::Native(3),
-        NativeEntry::Native(4),
+        StackEntry::Native(3),
+        StackEntry::Native(4),
     ];
     assert_eq!(walk::<LuaJit>(&process, &stack, false), expected);
     assert_eq!(walk::<LuaJit>(&process, &stack, true), expected);
@@ -107,7 +107,7 @@ fn levels_belong_to_the_interpreter_s_native_frames() {
     assert_eq!(rest[..4], expected[..4]);
     assert!(matches!(
         rest[4..],
-        [NativeEntry::Function { function: C, .. }]
+        [StackEntry::Function { function: C, .. }]
     ));
 }
 
@@ -122,7 +122,7 @@ fn the_interpreter_s_registers_count_where_it_runs() {
     let frames = walk::<LuaJit>(&process, &stack, false);
     assert_eq!(
         frames[..2],
-        [shown(B, 5 | NOT_CALLED_BY_NEXT), NativeEntry::Native(0)]
+        [shown(B, 5 | NOT_CALLED_BY_NEXT), StackEntry::Native(0)]
     );
     // Unless they hold something else.
     process.registers[1] = 0x1234;
@@ -161,9 +161,9 @@ fn coroutines_lie_above_each_other() {
     assert_eq!(
         frames[..5],
         [
-            NativeEntry::Native(0),
+            StackEntry::Native(0),
             shown(A, 7 | NOT_CALLED_BY_NEXT),
-            NativeEntry::Native(1),
+            StackEntry::Native(1),
             shown(A, 7),
             shown(B, 4 | NOT_CALLED_BY_NEXT),
         ]
@@ -197,7 +197,7 @@ fn memory_that_is_no_function_breaks_the_chain() {
     let (mut process, stack) = two_levels();
     process.words(B + 0x800 + 8, &[5 << 8]);
     let frames = walk::<LuaJit>(&process, &stack, false);
-    assert_eq!(frames[1..3], [shown(A, 7), NativeEntry::Broken]);
+    assert_eq!(frames[1..3], [shown(A, 7), StackEntry::Broken]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ extern crate std;
 use super::{OF_FILE, Perl, at};
 use crate::runtime::{
     Encoding, FunctionInfo as _, NativeFrame,
-    memory::{NativeEntry, Recorded, walk},
+    memory::{Recorded, StackEntry, walk},
     testing::{assert_distinct, changes, extent, function as shown, walk_changed},
 };
 use proptest::prelude::*;
@@ -127,7 +127,7 @@ fn subs_stand_before_the_code_of_their_file() {
     let expected = [
         shown(WORK, 12),
         shown(FILE | OF_FILE, 30),
-        NativeEntry::Native(0),
+        StackEntry::Native(0),
     ];
     assert_eq!(walk::<Perl>(&process, &natives::<1>(), false), expected);
     // The same where the native walk breaks before it comes to the loop.
@@ -147,10 +147,10 @@ fn what_sort_calls_is_a_level_of_its_own() {
     let mut process = process();
     sorting(&mut process, &[COMPARED]);
     let rest = [
-        NativeEntry::Native(0),
+        StackEntry::Native(0),
         shown(WORK, 12),
         shown(FILE | OF_FILE, 30),
-        NativeEntry::Native(1),
+        StackEntry::Native(1),
     ];
     let walked = walk::<Perl>(&process, &natives::<2>(), false);
     assert_eq!(walked[0], shown(COMPARE, 22));
@@ -162,7 +162,7 @@ fn what_sort_calls_is_a_level_of_its_own() {
     sorting(&mut process, &[COMPARED]);
     process.words(INTERPRETER + 8, &[0]);
     let walked = walk::<Perl>(&process, &natives::<1>(), false);
-    assert_eq!(walked, [rest[1], rest[2], NativeEntry::Native(0)]);
+    assert_eq!(walked, [rest[1], rest[2], StackEntry::Native(0)]);
 }
 
 #[test]
@@ -173,10 +173,10 @@ fn a_call_that_ends_a_block_of_sort_or_of_a_pattern_is_in_its_level() {
         sorting(&mut process, &[base, [SUB, statement(12), 0, COMPARE, 0]]);
         let expected = [
             shown(COMPARE, 22),
-            NativeEntry::Native(0),
+            StackEntry::Native(0),
             shown(WORK, 12),
             shown(FILE | OF_FILE, 30),
-            NativeEntry::Native(1),
+            StackEntry::Native(1),
         ];
         assert_eq!(walk::<Perl>(&process, &natives::<2>(), true), expected);
     }
@@ -192,11 +192,11 @@ fn an_eval_that_called_the_loop_again_is_in_its_level() {
     );
     let expected = [
         shown(COMPARE, 22),
-        NativeEntry::Native(0),
-        NativeEntry::Native(1),
+        StackEntry::Native(0),
+        StackEntry::Native(1),
         shown(WORK, 12),
         shown(FILE | OF_FILE, 30),
-        NativeEntry::Native(2),
+        StackEntry::Native(2),
     ];
     assert_eq!(walk::<Perl>(&process, &natives::<3>(), false), expected);
     // Of an eval that called no loop, errors jump elsewhere.
@@ -219,10 +219,10 @@ fn an_eval_in_a_guarded_sub_has_not_called_the_loop() {
     process.words(INTERPRETER + 0xd0, &[statement(22), 0, SORT]);
     let expected = [
         shown(COMPARE, 22),
-        NativeEntry::Native(0),
+        StackEntry::Native(0),
         shown(WORK, 12),
         shown(FILE | OF_FILE, 30),
-        NativeEntry::Native(1),
+        StackEntry::Native(1),
     ];
     assert_eq!(walk::<Perl>(&process, &natives::<2>(), false), expected);
 }
@@ -253,7 +253,7 @@ fn a_thread_has_no_main_program() {
     let guard = [EVAL | TRY, 0, 0, 0, 0];
     stack(&mut process, MAIN, 1, 0, &[guard, [SUB, 0, 0, WORK, 0]]);
     let walked = walk::<Perl>(&process, &natives::<1>(), true);
-    assert_eq!(walked, [shown(WORK, 12), NativeEntry::Native(0)]);
+    assert_eq!(walked, [shown(WORK, 12), StackEntry::Native(0)]);
 }
 
 #[test]
@@ -263,18 +263,18 @@ fn a_thread_that_runs_no_perl_shows_native_frames() {
     process.words(INTERPRETER + 0x8f0, &[BIAS + 0x9000]);
     assert_eq!(
         walk::<Perl>(&process, &natives, true),
-        [NativeEntry::Native(0)]
+        [StackEntry::Native(0)]
     );
     process.words(INTERPRETER + 0x8f0, &[BIAS + LOOP]);
     stack(&mut process, MAIN, 1, 0, &[]);
     assert_eq!(
         walk::<Perl>(&process, &natives, true),
-        [NativeEntry::Native(0)]
+        [StackEntry::Native(0)]
     );
     process.memory.clear();
     assert_eq!(
         walk::<Perl>(&process, &natives, true),
-        [NativeEntry::Native(0)]
+        [StackEntry::Native(0)]
     );
 }
 
@@ -373,7 +373,7 @@ fn a_perl_without_ithreads_has_its_interpreter_in_variables() {
     let expected = [
         shown(WORK, 12),
         shown(file | OF_FILE, 30),
-        NativeEntry::Native(0),
+        StackEntry::Native(0),
     ];
     assert_eq!(walk::<Perl>(&process, &natives::<1>(), false), expected);
     // Of a thread that has no frame of perl's, it is not known whether it runs Perl.
@@ -388,14 +388,14 @@ fn a_perl_without_ithreads_is_believed_if_it_makes_sense() {
         let mut process = process_without_threads();
         process.words(BIAS + VARIABLES + 0x40 * place, &[word]);
         let walked = walk::<Perl>(&process, &natives::<1>(), false);
-        assert_eq!(walked, [NativeEntry::Native(0)]);
+        assert_eq!(walked, [StackEntry::Native(0)]);
     }
     // A glob that is none, and one that is not a file's.
     let mut process = process_without_threads();
     name(&mut process, FILE_GLOB + 0x200, "STDOUT", 0);
     let walked = walk::<Perl>(&process, &natives::<1>(), false);
-    assert_eq!(walked, [shown(WORK, 12), NativeEntry::Native(0)]);
+    assert_eq!(walked, [shown(WORK, 12), StackEntry::Native(0)]);
     process.words(FILE_GLOB, &[0, 0, 0]);
     let walked = walk::<Perl>(&process, &natives::<1>(), false);
-    assert_eq!(walked, [shown(WORK, 12), NativeEntry::Native(0)]);
+    assert_eq!(walked, [shown(WORK, 12), StackEntry::Native(0)]);
 }

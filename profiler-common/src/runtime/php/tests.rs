@@ -5,7 +5,7 @@ extern crate std;
 use super::{CURRENT_EXECUTE_DATA, Php, at, layout::CALL_GENERATOR};
 use crate::runtime::{
     Encoding, FunctionInfo as _, NativeFrame,
-    memory::{NativeEntry, Recorded, walk},
+    memory::{Recorded, StackEntry, walk},
     testing::{assert_distinct, changes, extent, function as shown, walk_changed},
 };
 use proptest::prelude::*;
@@ -121,7 +121,7 @@ fn stack(process: &mut Recorded) -> [NativeFrame; 3] {
     ]
 }
 
-const USORT_SHOWN: NativeEntry = NativeEntry::Function {
+const USORT_SHOWN: StackEntry = StackEntry::Function {
     function: USORT,
     position: 0,
 };
@@ -132,11 +132,11 @@ fn a_callback_stands_before_its_loop_and_the_sort_behind() {
     let stack = stack(&mut process);
     let expected = [
         shown(ITEM_COMPARE, 110),
-        NativeEntry::Native(0),
-        NativeEntry::Native(1),
+        StackEntry::Native(0),
+        StackEntry::Native(1),
         USORT_SHOWN,
         shown(CODE_OF_FILE, 105),
-        NativeEntry::Native(2),
+        StackEntry::Native(2),
     ];
     assert_eq!(walk::<Php>(&process, &stack, false), expected);
     // Where the registers are not the loop's, the frame says the instruction.
@@ -173,7 +173,7 @@ fn the_cold_part_of_the_loop_is_the_loop() {
         [
             USORT_SHOWN,
             self::shown(CODE_OF_FILE, 105),
-            NativeEntry::Native(2)
+            StackEntry::Native(2)
         ]
     );
     // An address behind either part is not in the loop.
@@ -191,8 +191,8 @@ fn the_rest_of_the_chain_follows_where_the_native_walk_breaks() {
         walked[..3],
         [
             shown(ITEM_COMPARE, 110),
-            NativeEntry::Native(0),
-            NativeEntry::Native(1)
+            StackEntry::Native(0),
+            StackEntry::Native(1)
         ]
     );
     assert_eq!(walked[3..], rest);
@@ -214,7 +214,7 @@ fn an_unlinked_frame_that_still_runs_has_its_level() {
         let line = if is_first == 1 { 110 } else { 109 };
         assert_eq!(
             walked[..2],
-            [shown(ITEM_COMPARE, line), NativeEntry::Native(0)]
+            [shown(ITEM_COMPARE, line), StackEntry::Native(0)]
         );
         assert_eq!(walked[3..5], [USORT_SHOWN, shown(CODE_OF_FILE, 105)]);
     }
@@ -237,11 +237,11 @@ fn an_unlinked_frame_is_found_by_where_it_stands() {
     stack[2] = native(&mut process, LOOP + 0x200, STACK + 0x2000, [0, 0]);
     let expected = [
         shown(ITEM_COMPARE, 110),
-        NativeEntry::Native(0),
-        NativeEntry::Native(1),
+        StackEntry::Native(0),
+        StackEntry::Native(1),
         shown(HOLDER, 123),
         shown(CODE_OF_FILE, 105),
-        NativeEntry::Native(2),
+        StackEntry::Native(2),
     ];
     assert_eq!(walk::<Php>(&process, &stack, false), expected);
     // It does not fit between the others: a frame from before.
@@ -249,7 +249,7 @@ fn an_unlinked_frame_is_found_by_where_it_stands() {
     let walked = walk::<Php>(&process, &stack, false);
     assert_eq!(
         walked[3..],
-        [shown(CODE_OF_FILE, 105), NativeEntry::Native(2)]
+        [shown(CODE_OF_FILE, 105), StackEntry::Native(2)]
     );
 }
 
@@ -266,7 +266,7 @@ fn a_generator_that_has_moved_is_shown_once() {
     let walked = walk::<Php>(&process, &stack, false);
     assert_eq!(
         walked[3..],
-        [shown(CODE_OF_FILE, 105), NativeEntry::Native(2)]
+        [shown(CODE_OF_FILE, 105), StackEntry::Native(2)]
     );
 }
 
@@ -280,7 +280,7 @@ fn a_frame_that_was_shown_is_not_unlinked() {
     let walked = walk::<Php>(&process, &stack, false);
     assert_eq!(
         walked[3..],
-        [shown(CODE_OF_FILE, 105), NativeEntry::Native(2)]
+        [shown(CODE_OF_FILE, 105), StackEntry::Native(2)]
     );
 }
 
@@ -291,10 +291,7 @@ fn a_loop_that_is_about_to_return_has_no_level() {
     process.words(BIAS + CURRENT, &[SORT]);
     process.registers[14] = 0x1234;
     let walked = walk::<Php>(&process, &stack, false);
-    assert_eq!(
-        walked[..2],
-        [NativeEntry::Native(0), NativeEntry::Native(1)]
-    );
+    assert_eq!(walked[..2], [StackEntry::Native(0), StackEntry::Native(1)]);
     assert_eq!(walked[2..4], [USORT_SHOWN, shown(CODE_OF_FILE, 105)]);
 }
 
@@ -307,7 +304,7 @@ fn a_loop_that_has_just_been_entered_has_its_level() {
     let walked = walk::<Php>(&process, &stack, false);
     assert_eq!(
         walked[..2],
-        [shown(ITEM_COMPARE, 109), NativeEntry::Native(0)]
+        [shown(ITEM_COMPARE, 109), StackEntry::Native(0)]
     );
 }
 
@@ -317,10 +314,10 @@ fn a_function_whose_loop_is_not_entered_yet_is_not_shown() {
     let stack = stack(&mut process);
     let walked = walk::<Php>(&process, &stack[1..], false);
     let expected = [
-        NativeEntry::Native(0),
+        StackEntry::Native(0),
         USORT_SHOWN,
         shown(CODE_OF_FILE, 105),
-        NativeEntry::Native(1),
+        StackEntry::Native(1),
     ];
     assert_eq!(walked, expected);
 }
@@ -335,7 +332,7 @@ fn included_code_that_has_just_been_linked_is_in_the_level() {
     let expected = [
         shown(ITEM_COMPARE, 107),
         shown(CODE_OF_FILE, 105),
-        NativeEntry::Native(0),
+        StackEntry::Native(0),
     ];
     assert_eq!(walked, expected);
 }
@@ -348,7 +345,7 @@ fn frames_without_a_function_are_passed() {
     let walked = walk::<Php>(&process, &stack, false);
     assert_eq!(
         walked[3..],
-        [shown(CODE_OF_FILE, 105), NativeEntry::Native(2)]
+        [shown(CODE_OF_FILE, 105), StackEntry::Native(2)]
     );
     // Nor one whose function has no name, and is no code.
     frame(&mut process, SORT, USORT, 0, 0, MAIN);
@@ -356,12 +353,12 @@ fn frames_without_a_function_are_passed() {
     let walked = walk::<Php>(&process, &stack, false);
     assert_eq!(
         walked[3..],
-        [shown(CODE_OF_FILE, 105), NativeEntry::Native(2)]
+        [shown(CODE_OF_FILE, 105), StackEntry::Native(2)]
     );
     // But not for ever.
     process.words(SORT, &[0, 0, 0, 0, 0, 0, SORT]);
     let walked = walk::<Php>(&process, &stack, false);
-    assert_eq!(walked[3..], [NativeEntry::Broken, NativeEntry::Native(2)]);
+    assert_eq!(walked[3..], [StackEntry::Broken, StackEntry::Native(2)]);
 }
 
 #[test]
@@ -400,7 +397,7 @@ fn generators_that_delegate_to_others_are_shown() {
         let functions: Vec<u64> = walked
             .iter()
             .filter_map(|shown| match shown {
-                NativeEntry::Function { function, .. } => Some(*function),
+                StackEntry::Function { function, .. } => Some(*function),
                 _ => None,
             })
             .collect();
@@ -408,8 +405,8 @@ fn generators_that_delegate_to_others_are_shown() {
         expected.extend([USORT, CODE_OF_FILE]);
         assert_eq!(functions, expected, "{walked:?}");
         // They run nothing: the level is that of whoever asked for a value.
-        assert_eq!(walked[1], NativeEntry::Native(0));
-        assert_eq!(walked[2], NativeEntry::Native(1));
+        assert_eq!(walked[1], StackEntry::Native(0));
+        assert_eq!(walked[2], StackEntry::Native(1));
     }
 }
 
@@ -430,7 +427,7 @@ fn memory_that_is_no_function_is_a_mark() {
     let walked = walk::<Php>(&process, &stack, false);
     assert_eq!(
         walked[3..],
-        [USORT_SHOWN, NativeEntry::Broken, NativeEntry::Native(2)]
+        [USORT_SHOWN, StackEntry::Broken, StackEntry::Native(2)]
     );
 }
 
@@ -441,9 +438,9 @@ fn a_process_that_runs_no_php_shows_native_frames() {
     process.words(BIAS + CURRENT, &[0]);
     process.registers = [0; 16];
     let only_native = vec![
-        NativeEntry::Native(0),
-        NativeEntry::Native(1),
-        NativeEntry::Native(2),
+        StackEntry::Native(0),
+        StackEntry::Native(1),
+        StackEntry::Native(2),
     ];
     assert_eq!(walk::<Php>(&process, &stack, true), only_native);
     process.memory.clear();

@@ -5,7 +5,7 @@ extern crate std;
 use super::{Access, ClassPath, Length, Ruby, at};
 use crate::runtime::{
     Encoding, FunctionInfo as _, NativeFrame,
-    memory::{NativeEntry, Recorded, walk},
+    memory::{Recorded, StackEntry, walk},
     testing::{assert_distinct, changes, extent, function, walk_changed},
 };
 use proptest::prelude::*;
@@ -132,7 +132,7 @@ fn stack(process: &mut Recorded) -> [NativeFrame; 5] {
     ]
 }
 
-fn shown(iseq: u64, position: u32) -> NativeEntry {
+fn shown(iseq: u64, position: u32) -> StackEntry {
     function(iseq + 0x100, position)
 }
 
@@ -142,12 +142,12 @@ fn a_block_stands_before_its_loop_and_what_called_it_behind() {
     let stack = stack(&mut process);
     let expected = [
         shown(COMPARE, 4),
-        NativeEntry::Native(0),
-        NativeEntry::Native(1),
-        NativeEntry::Native(2),
+        StackEntry::Native(0),
+        StackEntry::Native(1),
+        StackEntry::Native(2),
         shown(MAIN, 5),
-        NativeEntry::Native(3),
-        NativeEntry::Native(4),
+        StackEntry::Native(3),
+        StackEntry::Native(4),
     ];
     assert_eq!(walk::<Ruby>(&process, &stack, false), expected);
     // Where the registers are not the loop's, the frame says the instruction.
@@ -172,12 +172,12 @@ fn a_level_without_the_loop_stands_before_what_handles_exceptions() {
     assert_eq!(
         walked[..3],
         [
-            NativeEntry::Native(0),
+            StackEntry::Native(0),
             shown(COMPARE, 3),
-            NativeEntry::Native(1)
+            StackEntry::Native(1)
         ]
     );
-    assert_eq!(walked[3..5], [NativeEntry::Native(2), shown(MAIN, 5)]);
+    assert_eq!(walked[3..5], [StackEntry::Native(2), shown(MAIN, 5)]);
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn what_has_left_its_frame_has_no_level() {
         let walked = walk::<Ruby>(&process, &natives, false);
         let before = natives.len() - 2;
         assert_eq!(walked[before], shown(MAIN, 5), "{walked:?}");
-        assert_eq!(walked[before + 1], NativeEntry::Native(before));
+        assert_eq!(walked[before + 1], StackEntry::Native(before));
     }
 }
 
@@ -203,7 +203,7 @@ fn an_unlinked_frame_that_still_runs_has_its_level() {
     let stack = stack(&mut process);
     process.words(CONTEXT + 16, &[place(1)]);
     let walked = walk::<Ruby>(&process, &stack, false);
-    assert_eq!(walked[..2], [shown(COMPARE, 3), NativeEntry::Native(0)]);
+    assert_eq!(walked[..2], [shown(COMPARE, 3), StackEntry::Native(0)]);
     assert_eq!(walked[4], shown(MAIN, 5));
 }
 
@@ -212,7 +212,7 @@ fn a_block_whose_loop_is_not_entered_yet_is_not_shown() {
     let mut process = process();
     let stack = stack(&mut process);
     let walked = walk::<Ruby>(&process, &stack[2..], false);
-    assert_eq!(walked[..2], [NativeEntry::Native(0), shown(MAIN, 5)]);
+    assert_eq!(walked[..2], [StackEntry::Native(0), shown(MAIN, 5)]);
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn a_method_that_the_same_loop_runs_is_of_its_level() {
     let walked = walk::<Ruby>(&process, &stack, false);
     assert_eq!(
         walked[..3],
-        [shown(COMPARE, 8), shown(COMPARE, 3), NativeEntry::Native(0)]
+        [shown(COMPARE, 8), shown(COMPARE, 3), StackEntry::Native(0)]
     );
 }
 
@@ -258,7 +258,7 @@ fn a_program_s_own_thread_variables_are_below_the_thread_pointer() {
 fn a_thread_without_ruby_has_no_chain() {
     let mut process = process();
     let stack = stack(&mut process);
-    let only_native: Vec<NativeEntry> = (0..stack.len()).map(NativeEntry::Native).collect();
+    let only_native: Vec<StackEntry> = (0..stack.len()).map(StackEntry::Native).collect();
     process.words(BLOCK + 8, &[0]);
     assert_eq!(walk::<Ruby>(&process, &stack, true), only_native);
     process.words(THREAD + 0x100 + 16, &[u64::MAX]);
@@ -271,7 +271,7 @@ fn memory_that_is_no_function_is_a_mark() {
     let stack = stack(&mut process);
     process.words(MAIN + 0x400, &[7]);
     let walked = walk::<Ruby>(&process, &stack, false);
-    assert_eq!(walked[4..6], [NativeEntry::Broken, NativeEntry::Native(3)]);
+    assert_eq!(walked[4..6], [StackEntry::Broken, StackEntry::Native(3)]);
 }
 
 /// Names and lines of different functions.

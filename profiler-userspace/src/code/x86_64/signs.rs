@@ -35,9 +35,9 @@ impl Sign {
             let before = &code[..at];
             let follows_end = ends_by_itself(before) && !reads_stack(&code[at..]);
             let follows_call = calls(before) && saves_registers(&code[at..]);
-            let ends = |before: &[u8]| ends_function(before) && does_not_go_on(before);
+            let ends = |before: &[u8]| ends_function(before) && ends_in_flow(before);
             let may_begin = follows_nops(code, at, ends)
-                || (follows_end || follows_call) && does_not_go_on(before);
+                || (follows_end || follows_call) && ends_in_flow(before);
             may_begin.then_some(Self::Jump)
         }
     }
@@ -139,14 +139,14 @@ fn reads_stack(code: &[u8]) -> bool {
     matches!(code, [0x48 | 0x4c, 0x8b, modrm, 0x24, ..] if matches!(modrm & 0b1100_0111, 0x44 | 0x84))
 }
 
-/// How many bytes before the end of code decoding begins, at the least, at the most and in what steps: from wherever it begins, it
-/// comes to the same instructions soon.
-const LEADS: (usize, usize, usize) = (64, 94, 5);
+/// Decoding begins so many bytes before the end of code, each time elsewhere: after a few instructions nearly all agree on where the
+/// next begins.
+const LEADS: [usize; 7] = [64, 69, 74, 79, 84, 89, 94];
 
-/// Whether code that seems to end with a return, a jump or a call does: vector instructions hold such bytes, too.
-fn does_not_go_on(code: &[u8]) -> bool {
+/// Whether code whose last bytes look like a return, a jump or a call ends with one: vector instructions hold such bytes, too.
+fn ends_in_flow(code: &[u8]) -> bool {
     let (mut all, mut ending) = (0, 0);
-    for lead in (LEADS.0..=LEADS.1).step_by(LEADS.2) {
+    for lead in LEADS {
         let code = &code[code.len().saturating_sub(lead)..];
         let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
         let mut flow = None;

@@ -7,7 +7,7 @@ use super::{
     outer::{two_interpreters_of_3_11, two_interpreters_of_3_13},
     two_levels_of_3_11, two_levels_of_3_13,
 };
-use crate::runtime::memory::{NativeEntry, walk};
+use crate::runtime::memory::{StackEntry, walk};
 use crate::runtime::testing::{assert_functions, random};
 use std::vec::Vec;
 
@@ -39,7 +39,7 @@ fn broken_memory_ends_in_marks_and_never_in_a_wrong_function() {
             assert!(shown.len() <= 1024 + stack.len() + 1, "{}", shown.len());
             let natives = shown
                 .iter()
-                .filter(|one| matches!(one, NativeEntry::Native(_)));
+                .filter(|one| matches!(one, StackEntry::Native(_)));
             assert_eq!(natives.count(), stack.len());
             assert_functions::<CPython>(&broken, &shown);
         }

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     runtime::{
         NativeFrame,
-        memory::{NativeEntry, Recorded, walk},
+        memory::{Recorded, StackEntry, walk},
         testing::function,
     },
     walk::Memory,
@@ -98,5 +98,5 @@ fn an_interpreter_that_runs_another_is_searched_in_3_13() {
     process.words(STATE + 8, &[INNER + 0x2000]);
     let shown = walk::<CPython>(&process, &stack, false);
     assert_eq!(shown[..2], expected[..2]);
-    assert_eq!(shown[2], NativeEntry::Broken);
+    assert_eq!(shown[2], StackEntry::Broken);
 }
