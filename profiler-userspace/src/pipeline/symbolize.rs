@@ -251,7 +251,8 @@ fn on_code(code: Code<'_>, kernel: &KernelSymbols, distro: &Distro) -> Vec<Findi
     }
     let (shortage, cut_maps) = (code.processes.shortage(), code.objects.cut_maps());
     let nameless = code.objects.nameless_functions();
-    remarks.extend(names::on_shortage(&shortage, cut_maps, nameless));
+    let in_part = code.objects.functions_in_part();
+    remarks.extend(names::on_shortage(&shortage, cut_maps, nameless, in_part));
     let lining = kernel.lining.as_ref();
     remarks.extend(lining.and_then(|lining| kernel_lines::on_lines(lining, distro)));
     remarks

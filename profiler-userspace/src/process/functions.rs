@@ -91,6 +91,9 @@ pub struct RuntimeFunction {
     pub is_unnamed: bool,
     /// Whether many functions have this name, so that readers want to see where it is defined.
     pub is_nameless: bool,
+    /// Whether its runtime moved or replaced it before all of it was read: calls that were compiled into it, or its lines, may be
+    /// missing.
+    pub is_in_part: bool,
     /// Its file, with its directories.
     pub file: Arc<str>,
     /// The line at which the definition begins; zero if it is not known.
@@ -178,8 +181,8 @@ impl Functions {
                 place.insert(function);
                 self.kept += 1;
             }
-            // One caller may have a name for it, another none.
-            Entry::Occupied(mut place) if place.get().is_unnamed => {
+            // One caller may have a name for it, another none; and it may be read whole the next time.
+            Entry::Occupied(mut place) if place.get().is_unnamed || place.get().is_in_part => {
                 place.insert(function);
             }
             Entry::Occupied(_) => {}
@@ -190,7 +193,7 @@ impl Functions {
     pub(super) fn knows(&self, event: &FunctionEvent) -> bool {
         let functions = self.of.get(&event.process_key);
         let known = functions.and_then(|all| all.get(&(event.function.0, event.check)));
-        known.is_some_and(|function| !function.is_unnamed)
+        known.is_some_and(|function| !function.is_unnamed && !function.is_in_part)
     }
 
     /// The function that the words of a frame stand for.
@@ -226,6 +229,7 @@ mod tests {
             name: "f".to_owned(),
             is_unnamed: false,
             is_nameless: false,
+            is_in_part: false,
             file: Arc::from("f.py"),
             first_line: 7,
             lines,
@@ -300,6 +304,17 @@ mod tests {
         };
         functions.add(&event, unnamed);
         assert!(!functions.knows(&event));
+        // One that was read in part may be read whole when it is reported again.
+        let event = FunctionEvent::of(process_key, word(5), 5);
+        for is_in_part in [true, false] {
+            assert!(!functions.knows(&event));
+            let function = RuntimeFunction {
+                is_in_part,
+                ..function(FunctionLines::None)
+            };
+            functions.add(&event, function);
+        }
+        assert!(functions.knows(&event));
         functions.remove(process_key);
         assert_eq!((name(&functions, 1), functions.kept), (None, 0));
     }

@@ -110,6 +110,7 @@ pub(crate) fn on_shortage(
     shortage: &Shortage,
     cut_maps: usize,
     nameless_functions: usize,
+    functions_in_part: usize,
 ) -> Vec<Finding> {
     let counted = |count: usize, noun| counted(count as u64, noun);
     let mut findings = Vec::new();
@@ -149,6 +150,13 @@ pub(crate) fn on_shortage(
         findings.push(Finding::note(format!(
             "{} of interpreters without a name: it could not be read or not be reported",
             counted(nameless_functions, "frame"),
+        )));
+    }
+    if functions_in_part > 0 {
+        findings.push(Finding::note(format!(
+            "{} of code that its runtime moved or replaced before it was read: inlined calls or lines may be missing there; \
+             record again once the program has warmed up",
+            counted(functions_in_part, "frame"),
         )));
     }
     findings
@@ -356,7 +364,7 @@ mod tests {
 
     #[test]
     fn everything_left_out_is_reported_with_a_number() {
-        assert!(on_shortage(&Shortage::default(), 0, 0).is_empty());
+        assert!(on_shortage(&Shortage::default(), 0, 0, 0).is_empty());
         let shortage = Shortage {
             files: 1,
             code_maps: 1234,
@@ -364,9 +372,9 @@ mod tests {
             readings: 1,
             functions: 7,
         };
-        let findings = on_shortage(&shortage, 2, 3);
+        let findings = on_shortage(&shortage, 2, 3, 4);
         let sentences: Vec<String> = findings.into_iter().map(|finding| finding.text).collect();
-        assert_eq!(sentences.len(), 6);
+        assert_eq!(sentences.len(), 7);
         for (sentence, part) in sentences.iter().zip([
             "1 mapped file could",
             "1,234 processes",
@@ -374,6 +382,7 @@ mod tests {
             "5 readings of",
             "names of 7 functions",
             "3 frames of interpreters without a name",
+            "4 frames of code that its runtime moved",
         ]) {
             assert!(sentence.contains(part), "{sentence}");
         }

@@ -1,4 +1,4 @@
-//! HotSpot of the JDKs 17 to 25: how it is recognized, which functions are hidden_frames.
+//! HotSpot of the JDKs 17 to 25: how it is recognized, which functions are hidden.
 //!
 //! In: an object's file. Out: a descriptor. What fields there are, and where, HotSpot says in tables for debuggers, which it fills when
 //! it is loaded: so they are read from a process that has the file mapped.
@@ -9,7 +9,7 @@ mod names;
 mod scopes;
 mod threads;
 
-pub(super) use names::{Methods, UNNAMED, check, complete, is_worth, places, read};
+pub(super) use names::{Methods, UNNAMED, complete, is_same, is_worth, places, read};
 pub(super) use threads::Threads;
 
 use super::{Descriptor, Detected, HiddenFrames};

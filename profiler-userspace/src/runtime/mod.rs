@@ -30,6 +30,7 @@ use crate::process::{FunctionEvent, FunctionLines, RuntimeFunction};
 use crate::profile::interpreters::HiddenFrames;
 use memchr::memmem;
 use profiler_common::runtime::{DESCRIPTOR_WORDS, Encoding, RuntimeKind, RuntimeKinds};
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::ops::Range;
@@ -97,9 +98,9 @@ struct Caches {
 struct Reading {
     /// Whether anything is to be read of a function, of which this was told. `lines`: whether lines are wanted.
     is_worth: fn(&FunctionEvent, &RuntimeFunction, lines: bool) -> bool,
-    /// The check of a function now.
-    check: fn(&FunctionEvent, &TargetMemory, &mut Caches) -> Option<u32>,
-    /// Adds addresses at which is read: first those of what the check looks at, and in each further step those that were found there.
+    /// Whether a function is still the one that was reported.
+    is_same: fn(&FunctionEvent, &TargetMemory, &mut Caches) -> bool,
+    /// Adds addresses at which is read: first those of what tells whether it is the same, and in each further step those that were found there.
     places: fn(&FunctionEvent, &TargetMemory, &mut Caches, step: usize, places: &mut Vec<u64>),
     /// Reads a function that has a number among those that are read together. The last is what was told of it.
     read:
@@ -213,7 +214,7 @@ static RUNTIMES: [RuntimeSpec; RuntimeKind::ALL.len()] = [
         complete: Some(v8::complete),
         reading: Some(Reading {
             is_worth: v8::is_worth,
-            check: v8::check,
+            is_same: v8::is_same,
             places: v8::places,
             read: v8::read,
         }),
@@ -230,7 +231,7 @@ static RUNTIMES: [RuntimeSpec; RuntimeKind::ALL.len()] = [
         complete: Some(hotspot::complete),
         reading: Some(Reading {
             is_worth: hotspot::is_worth,
-            check: hotspot::check,
+            is_same: hotspot::is_same,
             places: hotspot::places,
             read: hotspot::read,
         }),
@@ -264,6 +265,17 @@ pub fn hidden_frames(kind: RuntimeKind) -> HiddenFrames {
 fn only<T: PartialEq>(mut all: impl Iterator<Item = T>) -> Option<T> {
     let first = all.next()?;
     all.all(|other| other == first).then_some(first)
+}
+
+/// A value that occurs less often is not believed.
+const MIN_TIMES: u32 = 5;
+
+/// The value that occurs often, and at least twice as often as any other.
+fn commonest<T: Copy + Eq>(times: &HashMap<T, u32>) -> Option<T> {
+    let (value, most) = times.iter().max_by_key(|(_, times)| **times)?;
+    let others = times.iter().filter(|(other, _)| *other != value);
+    let next = others.map(|(_, times)| *times).max().unwrap_or(0);
+    (*most >= MIN_TIMES && *most >= next.saturating_mul(2)).then_some(*value)
 }
 
 /// A string of the process's as text. What is no text is replaced, and what is missing is told.
@@ -325,6 +337,15 @@ mod tests {
         assert_eq!(only::<u64>([].into_iter()), None);
         assert_eq!(only([7, 7].into_iter()), Some(7));
         assert_eq!(only([7, 8].into_iter()), None);
+    }
+
+    #[test]
+    fn only_what_is_used_most_is_believed() {
+        let uses = |all: &[(u64, u32)]| commonest::<u64>(&all.iter().copied().collect());
+        assert_eq!(uses(&[(8, 34), (16, 17), (24, 1)]), Some(8));
+        assert_eq!(uses(&[(8, 34), (16, 18)]), None);
+        assert_eq!(uses(&[(8, 4)]), None);
+        assert_eq!(uses(&[]), None);
     }
 
     #[test]

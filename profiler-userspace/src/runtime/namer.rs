@@ -94,10 +94,13 @@ impl Namer {
                 match read {
                     Read::Whole(read) => functions[number] = read,
                     Read::Changed => changed.push((number, event)),
-                    Read::Gone => {}
+                    Read::Gone => functions[number].is_in_part = true,
                 }
             }
             left = changed;
+        }
+        for (number, _) in left {
+            functions[number].is_in_part = true;
         }
         self.memory = Some((process_key, memory));
         functions
@@ -160,13 +163,15 @@ impl Namer {
         read
     }
 
-    /// Whether a function is still there that was reported.
+    /// Whether a function is still the one that was reported.
     fn is_same(&mut self, row: &RuntimeSpec, event: &FunctionEvent, memory: &TargetMemory) -> bool {
-        let check = match row.reading {
-            Some(reading) => (reading.check)(event, memory, &mut self.caches),
-            None => memory.check(row.kind, event.function.function_address()),
-        };
-        check == Some(event.check)
+        match row.reading {
+            Some(reading) => (reading.is_same)(event, memory, &mut self.caches),
+            None => {
+                let check = memory.check(row.kind, event.function.function_address());
+                check == Some(event.check)
+            }
+        }
     }
 
     /// Reads together what one step leads to.
@@ -249,6 +254,7 @@ fn told(row: &RuntimeSpec, event: &FunctionEvent, memory: &TargetMemory) -> Runt
         is_unnamed: name == row.unnamed,
         name,
         is_nameless,
+        is_in_part: false,
         file: Arc::from(text(&event.file)),
         first_line: event.first_line,
         lines: match row.lines {

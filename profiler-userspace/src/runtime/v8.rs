@@ -1,4 +1,4 @@
-//! V8 of Node 18 to 26: how it is recognized, which functions are hidden_frames.
+//! V8 of Node 18 to 26: how it is recognized, which functions are hidden.
 //!
 //! In: an object's file. Out: a descriptor. V8 has numbers for debuggers, `v8dbg_…`, which say where fields are: exported, or in the
 //! symbol table alone. Its builtins are one piece of code that nothing describes.
@@ -11,7 +11,7 @@ mod stretch;
 #[cfg(test)]
 mod testing;
 
-pub(super) use names::{Functions, UNNAMED, check, complete, is_worth, places, read};
+pub(super) use names::{Functions, UNNAMED, complete, is_same, is_worth, places, read};
 pub(super) use script::Scripts;
 pub(super) use stretch::Heads;
 
@@ -254,8 +254,8 @@ pub(super) fn builtins_in(words: &Descriptor) -> Range<u64> {
 }
 
 /// The builtins take no less, and not much more.
-const SMALLEST: u64 = 1 << 20;
-/// See [`SMALLEST`].
+const MIN: u64 = 1 << 20;
+/// See [`MIN`].
 const MAX: u64 = 16 << 20;
 
 /// The code of the builtins: the largest that lies between two functions and that nothing describes.
@@ -265,7 +265,7 @@ fn builtins(image: &Image<'_>) -> Option<Range<u64>> {
     let around = pairs.max_by_key(|pair| pair[1] - pair[0])?;
     let before = extent(image, around[0])?;
     let code = before.end..around[1];
-    (SMALLEST..MAX)
+    (MIN..MAX)
         .contains(&code.end.checked_sub(code.start)?)
         .then_some(code)
 }

@@ -367,6 +367,7 @@ impl Normalizer {
             all.push(self.named(NamedFunction::new("[function without a name]", kind)));
             return;
         };
+        self.objects.functions_in_part += usize::from(function.is_in_part);
         let calls = function.inlined_at(position).iter();
         let levels = calls.map(|call| (&*call.function, call.position));
         for (function, position) in levels.chain([(function, position)]) {

@@ -66,6 +66,8 @@ pub struct Objects {
     pub(super) cut_maps: usize,
     /// How many frames were of functions of interpreters that were never reported.
     pub(super) nameless_functions: usize,
+    /// How many frames were of functions of interpreters that were read in part.
+    pub(super) functions_in_part: usize,
 }
 
 impl Objects {
@@ -77,6 +79,11 @@ impl Objects {
     /// How many frames, of distinct stacks, were of functions of interpreters that were never reported.
     pub fn nameless_functions(&self) -> usize {
         self.nameless_functions
+    }
+
+    /// How many frames, of distinct stacks, were of functions of interpreters that were read in part.
+    pub fn functions_in_part(&self) -> usize {
+        self.functions_in_part
     }
 
     /// How many processes' samples were normalized that are of these parts.

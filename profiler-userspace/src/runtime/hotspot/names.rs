@@ -43,13 +43,14 @@ pub(in crate::runtime) fn is_worth(
     event.extra != 0 && (lines || is_compiled)
 }
 
-/// The check of a method now.
-pub(in crate::runtime) fn check(
+/// Whether a method is still the one that was reported.
+pub(in crate::runtime) fn is_same(
     event: &FunctionEvent,
     memory: &TargetMemory,
     _: &mut Caches,
-) -> Option<u32> {
-    memory.check(RuntimeKind::HotSpot, event.function.function_address())
+) -> bool {
+    let check = memory.check(RuntimeKind::HotSpot, event.function.function_address());
+    check == Some(event.check)
 }
 
 /// Where a method lies, and then what leads from there: to its tables, to its lines, and to the methods that were compiled into it.
@@ -276,6 +277,7 @@ fn read_method(memory: &TargetMemory, method: u64, wants_lines: bool) -> Runtime
         kind: RuntimeKind::HotSpot,
         is_unnamed: name.is_empty(),
         is_nameless: false,
+        is_in_part: false,
         name: if name.is_empty() {
             UNNAMED.to_owned()
         } else {

@@ -7,9 +7,8 @@
 
 use super::super::arch::perl::{Op, Uses};
 use super::super::function_bounds::extent;
-use super::super::{only, search};
+use super::super::{commonest, only, search};
 use crate::object::Image;
-use std::collections::HashMap;
 use std::ops::Range;
 
 /// Beginning of the output of `perl -v`, as `perl.c` has it.
@@ -18,9 +17,6 @@ const TEXT: &[u8] = b"This is perl 5, version ";
 const TEXT_BYTES: usize = TEXT.len() + 20;
 /// Functions of the C library and of `libm` that perl has an operator for each (`pp_sys.c`, `pp.c`). No library has all.
 const IMPORTED: [&str; 3] = ["setprotoent", "setservent", "atan2"];
-
-/// A variable that is used less often is not believed.
-const FEWEST: u32 = 5;
 
 /// The minor and the patch version of a perl that exports nothing; none if it is no perl.
 pub(super) fn version(image: &Image<'_>) -> Option<(u8, u8)> {
@@ -71,7 +67,7 @@ pub(super) fn find(image: &Image<'_>) -> Option<Hidden> {
     let (start, op) = only(uses.loops.iter().copied())?;
     let runops = extent(image, start)?;
     let interpreter = match op {
-        Op::Field => Interpreter::Key(most(&uses.keys)?.0),
+        Op::Field => Interpreter::Key(commonest(&uses.keys)?.0),
         Op::Variable(op) => {
             // `pp_nextstate` makes of the operation the statement that runs, and errors tell its line.
             let mut statements = uses.lines.clone();
@@ -81,8 +77,8 @@ pub(super) fn find(image: &Image<'_>) -> Option<Hidden> {
             Interpreter::Variables {
                 runops: only(called)?,
                 op,
-                statement: most(&statements)?,
-                stack: most(&uses.stacks)?,
+                statement: commonest(&statements)?,
+                stack: commonest(&uses.stacks)?,
             }
         }
     };
@@ -90,14 +86,6 @@ pub(super) fn find(image: &Image<'_>) -> Option<Hidden> {
         runops,
         interpreter,
     })
-}
-
-/// The key that is used often, and twice as often as any other.
-fn most<K: Copy + Eq>(all: &HashMap<K, u32>) -> Option<K> {
-    let (place, times) = all.iter().max_by_key(|(_, times)| **times)?;
-    let others = all.iter().filter(|(other, _)| *other != place);
-    let next = others.map(|(_, times)| *times).max().unwrap_or(0);
-    (*times >= FEWEST && *times >= next.saturating_mul(2)).then_some(*place)
 }
 
 #[cfg(test)]
@@ -145,14 +133,5 @@ mod tests {
         assert_eq!(of("This is perl 5, version 380, subversion 2 ("), None);
         assert_eq!(of("This is perl 5, version 38, subversion 2"), None);
         assert_eq!(of("This is perl 5, version "), None);
-    }
-
-    #[test]
-    fn only_what_is_used_most_is_believed() {
-        let uses = |all: &[(u64, u32)]| most::<u64>(&all.iter().copied().collect());
-        assert_eq!(uses(&[(8, 34), (16, 17), (24, 1)]), Some(8));
-        assert_eq!(uses(&[(8, 34), (16, 18)]), None);
-        assert_eq!(uses(&[(8, 4)]), None);
-        assert_eq!(uses(&[]), None);
     }
 }

@@ -6,23 +6,20 @@
 
 use super::super::arch::php::stores;
 use super::super::function_bounds::larger;
-use super::super::only;
+use super::super::{commonest, only};
 use super::{Places, body};
 use crate::object::Image;
 use profiler_common::runtime::php::CURRENT_EXECUTE_DATA;
-use std::collections::HashMap;
 
 /// Bytes of the smallest loop: it has some thousand instructions of PHP's, although those that are rare are functions.
 const SMALLEST: u64 = 8 << 10;
-/// A place that the loop stores its frame at less often is not believed.
-const FEWEST: u32 = 5;
 
 /// `execute_ex`, and where the innermost frame is kept.
 pub(super) fn find(image: &Image<'_>) -> Option<Places> {
     let all = larger(image, SMALLEST).into_iter();
     let (execute, current) = only(all.filter_map(|function| {
         body(image, function.start)?;
-        let current = most(&stores(image, &function)?)?;
+        let current = commonest(&stores(image, &function)?)?;
         Some((function, current))
     }))?;
     Some(Places {
@@ -30,14 +27,6 @@ pub(super) fn find(image: &Image<'_>) -> Option<Places> {
         globals: current.checked_sub(CURRENT_EXECUTE_DATA)?,
         slot: None,
     })
-}
-
-/// The address that is stored at often, and twice as often as any other.
-fn most(all: &HashMap<u64, u32>) -> Option<u64> {
-    let (place, times) = all.iter().max_by_key(|(_, times)| **times)?;
-    let others = all.iter().filter(|(other, _)| *other != place);
-    let next = others.map(|(_, times)| *times).max().unwrap_or(0);
-    (*times >= FEWEST && *times >= next.saturating_mul(2)).then_some(*place)
 }
 
 #[cfg(test)]

@@ -64,34 +64,32 @@ fn is_whole(event: &FunctionEvent, told: &RuntimeFunction) -> bool {
     !is_cut && !told.is_unnamed
 }
 
-/// The check of a function now.
-pub(in crate::runtime) fn check(
+/// Whether a function is still the one that was reported.
+pub(in crate::runtime) fn is_same(
     event: &FunctionEvent,
     memory: &TargetMemory,
     caches: &mut Caches,
-) -> Option<u32> {
-    let shared = shared_now(event, memory, caches);
-    match addresses(event) {
-        (_, Some(stretch)) => check_in_stretch(memory, shared, stretch),
-        _ => memory.check(RuntimeKind::V8, shared),
-    }
+) -> bool {
+    shared_now(event, memory, caches).is_some()
 }
 
-/// The address of a function's `SharedFunctionInfo` now. The collector may have moved it since it was reported; then the code that
-/// lies where it did says where it is.
-fn shared_now(event: &FunctionEvent, memory: &TargetMemory, caches: &mut Caches) -> u64 {
-    let (shared, Some(stretch)) = addresses(event) else {
-        return event.extra & !7;
+/// The address of a function's `SharedFunctionInfo` now; none if the function has gone. The collector may have moved it since it was
+/// reported; then the code that lies where it did says where it is.
+fn shared_now(event: &FunctionEvent, memory: &TargetMemory, caches: &mut Caches) -> Option<u64> {
+    let (shared, stretch) = addresses(event);
+    let is_it = |shared: u64| {
+        let check = match stretch {
+            Some(stretch) => check_in_stretch(memory, shared, stretch),
+            None => memory.check(RuntimeKind::V8, shared),
+        };
+        check == Some(event.check)
     };
-    let is_it = |shared: u64| check_in_stretch(memory, shared, stretch) == Some(event.check);
     if is_it(shared) {
-        return shared;
+        return Some(shared);
     }
-    let functions = caches
-        .heads
-        .functions(&Heap::new(memory), event.process_key, stretch);
-    let now = functions.into_iter().find(|function| is_it(*function));
-    now.unwrap_or(shared)
+    let heap = Heap::new(memory);
+    let functions = caches.heads.functions(&heap, event.process_key, stretch?);
+    functions.into_iter().find(|function| is_it(*function))
 }
 
 /// Where a function and its code lie, and then what leads from there.
@@ -138,8 +136,10 @@ pub(in crate::runtime) fn read(
     caches: &mut Caches,
     told: &RuntimeFunction,
 ) -> RuntimeFunction {
+    let Some(shared) = shared_now(event, memory, caches) else {
+        return told.clone();
+    };
     let (_, stretch) = addresses(event);
-    let shared = shared_now(event, memory, caches);
     let mut reader = Reader {
         heap: Heap::new(memory),
         process: event.process_key,
@@ -312,6 +312,7 @@ impl Reader<'_> {
             kind: RuntimeKind::V8,
             is_unnamed: name.is_none(),
             is_nameless: name.is_none(),
+            is_in_part: false,
             name: name.unwrap_or_else(|| UNNAMED.to_owned()),
             file: script
                 .as_ref()

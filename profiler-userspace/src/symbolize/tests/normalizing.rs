@@ -247,6 +247,7 @@ fn calls_that_were_compiled_into_a_function_are_levels_of_their_own() {
         name: name.to_owned(),
         is_unnamed: false,
         is_nameless: false,
+        is_in_part: name == "outer",
         file: Arc::from("f.lua"),
         first_line: 1,
         lines: FunctionLines::Position,
@@ -282,4 +283,5 @@ fn calls_that_were_compiled_into_a_function_are_levels_of_their_own() {
         text(&normalized, &objects, &processes),
         "test;outer;outer;inner;innermost;outer 1\n"
     );
+    assert_eq!(objects.functions_in_part(), 3);
 }
